@@ -27,7 +27,7 @@ from wherry.base.locks import making
 from wherry.base.progress import Progress
 from wherry.base.temporary import write_atomically
 from wherry.errors import ModelError, ResourceError, UsageError, listing
-from wherry.hub.folder import side_files
+from wherry.hub.folder import further_templates, side_files
 from wherry.models.arch import Architecture, Shape, WeightPlan
 from wherry.quant.block_encoder import VERSION as BLOCK_ENCODER
 from wherry.quant.mix import Mix, base_of, mix_of
@@ -234,6 +234,7 @@ def _prepare(
     text += f" {how.calibration.key}" if how.calibration else ""
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}
+    written |= further_templates(source)
     if wanted.part is not None:
         written[CONFIG] = (json.dumps(wanted.part, indent=2, sort_keys=True) + "\n").encode()
     tokenizer = ""

@@ -40,7 +40,7 @@ APP: dict[str, set[str]] = {
     "grammar": {"request", "support", "template", "text"},
     "tools": {"data", "grammar", "request", "template"},
     "files": {"request", "template"},
-    "readers": {"template", "tools"},
+    "readers": {"grammar", "template", "tools"},
     "vectors": {"request", "template", "text"},
     "chat": {"grammar", "request", "support", "template", "text", "tools", "vectors"},
     "abi": {"chat", "files", "request", "template"},

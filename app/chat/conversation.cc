@@ -33,10 +33,16 @@ std::string text_of(const Value* content, size_t index) {
   return made;
 }
 
-const Values& calls_of(const Fields& message) {
-  static const Values kNone;
+// Returns the calls of a message, also one in `function_call`, OpenAI's older field.
+Values calls_of(const Fields& message) {
   const Value* calls = message.find("tool_calls");
-  return calls != nullptr ? calls->items() : kNone;
+  if (calls != nullptr && !calls->items().empty()) return calls->items();
+  const Value* older = message.find("function_call");
+  if (older == nullptr) return {};
+  if (!older->is_dict() || Fields(*older).text("name").empty()) {
+    throw RequestError("function_call in a message takes a name and arguments", "messages");
+  }
+  return {jinja::make_dict({{"type", "function"}, {"function", *older}})};
 }
 
 Names names_of_calls(const Value& messages) {
@@ -89,7 +95,9 @@ Items given_fields(const Fields& fields) {
     const std::string& text = name.text();
     const bool known =
         std::any_of(std::begin(kKnown), std::end(kKnown), [&](const char* k) { return text == k; });
-    if (!known && text != "tool_calls" && text != "reasoning" && !value.is_none()) {
+    const bool rewritten =
+        text == "tool_calls" || text == "function_call" || text == "reasoning" || text == "prefix";
+    if (!known && !rewritten && !value.is_none()) {
       made.emplace_back(name, value);
     }
   }

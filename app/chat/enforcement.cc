@@ -18,18 +18,11 @@ Texts names_of(const Family* family, const std::optional<Thoughts>& thoughts) {
   return made;
 }
 
-// Returns an object schema with `additionalProperties: false` if it does not mention them. The
-// values of the closed schema are valid for the open one, too; a model that may add any property
-// might never end.
-Value closed(const Value& schema) {
-  static const char* const kSaysMore[] = {
-      "additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref"};
-  std::vector<std::pair<Value, Value>> items = {{"type", "object"}};
+// Returns a schema of arguments as that of an object; a tool without parameters takes none.
+Value of_object(const Value& schema) {
+  std::vector<std::pair<Value, Value>> items = {{"type", "object"},
+                                                {"properties", jinja::make_dict({})}};
   items.insert(items.end(), schema.dict().items.begin(), schema.dict().items.end());
-  const bool open = std::none_of(std::begin(kSaysMore), std::end(kSaysMore), [&](const char* name) {
-    return schema.dict().find(name) != nullptr;
-  });
-  if (open) items.emplace_back("additionalProperties", Value(false));
   return jinja::make_dict(std::move(items));
 }
 
@@ -68,7 +61,8 @@ CallRules Enforcement::rules_of(const AskedTools& asked) {
   CallRules made;
   for (size_t i = 0; i < asked.tools.size(); ++i) {
     const jinja::Dict& function = asked.tools[i].dict().find("function")->dict();
-    CallRule rule{function.find("name")->text(), closed(*function.find("parameters")), "", false};
+    CallRule rule{function.find("name")->text(), of_object(*function.find("parameters")), "",
+                  false};
     if (asked.strict[i]) check_schema(rule.schema, "tools");
     if (!enforceable(rule.schema)) {
       rule.schema = jinja::make_dict({{"type", "object"}});

@@ -123,8 +123,23 @@ int64_t prompt_tokens(const Fields& fields, const Model& model, const std::funct
   return static_cast<int64_t>(encoded(model, text, "messages", false).size());
 }
 
+// Returns a chat whose last message is continued if it says `prefix: true`, which is the word of
+// Mistral and DeepSeek for `continue_final_message`.
+Fields with_prefix(Fields fields) {
+  const Value* messages = fields.find("messages");
+  if (messages == nullptr || messages->items().empty()) return fields;
+  const Fields last(messages->items().back());
+  const Value* prefix = last.find("prefix");
+  const bool continues =
+      prefix != nullptr && prefix->is(jinja::Kind::kBool) && prefix->integer() != 0;
+  if (last.text("role") != "assistant" || !continues) return fields;
+  std::vector<std::pair<Value, Value>> items = fields.object().dict().items;
+  items.emplace_back("continue_final_message", true);
+  return Fields(jinja::make_dict(std::move(items)));
+}
+
 Plan chat_plan(const Value& request, const Model& model, const std::function<bool()>& gone) {
-  Fields checked = checked_chat(request);
+  Fields checked = with_prefix(checked_chat(request));
   require_text(model);
   const auto [fields, dropped] =
       truncated(std::move(checked), model.abilities.context,

@@ -10,6 +10,7 @@ namespace wherry::app {
 namespace {
 
 constexpr int64_t kMostIds = 1 << 24;
+constexpr const char *kUsual = "default", *kToolUse = "tool_use";  // names of templates
 
 [[noreturn]] void reject(const std::string& what) { throw Error(WHERRY_INCOMPATIBLE, what); }
 
@@ -34,29 +35,42 @@ Value special_tokens(const Files& files) {
   return jinja::make_dict(std::move(texts));
 }
 
-// Returns the template's source: chat_template.jinja, else that of tokenizer_config.json; if there
-// are several, the one named "default".
-std::optional<std::string> template_source(const Files& files) {
-  if (auto text = files.read("chat_template.jinja")) return text;
-  const Value config = read_object(files, "tokenizer_config.json");
-  const Value* found = config.dict().find("chat_template");
-  if (found == nullptr || found->is_none()) return std::nullopt;
-  if (found->is_string()) return found->text();
-  if (!found->is_sequence()) {
-    reject(files.path("tokenizer_config.json") + ": chat_template is a " +
-           jinja::type_name(*found) + ", not a text");
+// Returns the sources of the model's templates by name: of chat_template.jinja, which is "default",
+// of chat_template.tool_use.jinja, of tokenizer_config.json, and of chat_template.json.
+std::vector<std::pair<std::string, std::string>> template_sources(const Files& files) {
+  std::vector<std::pair<std::string, std::string>> made;
+  const auto add = [&](const std::string& name, const std::string& source) {
+    const bool is_new = std::none_of(made.begin(), made.end(),
+                                     [&](const auto& known) { return known.first == name; });
+    if (is_new) made.emplace_back(name, source);
+  };
+  if (auto text = files.read("chat_template.jinja")) add(kUsual, *text);
+  if (auto text = files.read("chat_template.tool_use.jinja")) add(kToolUse, *text);
+  for (const char* file : {"tokenizer_config.json", "chat_template.json"}) {
+    const Value config = read_object(files, file);
+    const Value* found = config.dict().find("chat_template");
+    if (found == nullptr || found->is_none()) continue;
+    if (found->is_string()) {
+      add(kUsual, found->text());
+      continue;
+    }
+    if (!found->is_sequence()) {
+      if (!made.empty()) continue;
+      reject(files.path(file) + ": chat_template is a " + jinja::type_name(*found) +
+             ", not a text");
+    }
+    for (const Value& one : found->items()) {
+      if (!one.is_dict()) continue;
+      const Value* name = one.dict().find("name");
+      const Value* source = one.dict().find("template");
+      if (source == nullptr || !source->is_string()) continue;
+      add(name != nullptr && name->is_string() ? name->text() : "", source->text());
+    }
   }
-  const Value* chosen = nullptr;
-  for (const Value& one : found->items()) {
-    if (!one.is_dict()) continue;
-    const Value* name = one.dict().find("name");
-    const Value* source = one.dict().find("template");
-    if (source == nullptr || !source->is_string()) continue;
-    const bool usual = name != nullptr && name->is_string() && name->text() == "default";
-    if (usual || chosen == nullptr) chosen = source;
-    if (usual) break;
-  }
-  return chosen ? std::optional<std::string>(chosen->text()) : std::nullopt;
+  const auto usual =
+      std::find_if(made.begin(), made.end(), [](const auto& one) { return one.first == kUsual; });
+  if (usual != made.end()) std::iter_swap(made.begin(), usual);
+  return made;
 }
 
 void add_ids(const Value& config, const std::string& path, std::vector<int32_t>& ids) {
@@ -147,13 +161,20 @@ Speech read_speech(const Files& files, const std::string& tool_format) {
   made.defaults = generation_defaults(files);
   made.head = read_head(read_object(files, "wherry-head.json"), files.path("wherry-head.json"));
   try {
-    if (std::optional<std::string> source = template_source(files)) {
-      const auto known = [&](const std::string& name) {
-        return made.tokenizer->id_of(name).has_value();
-      };
-      made.dialect = std::make_unique<Dialect>(jinja::ChatTemplate(std::move(*source), special),
-                                               tool_format, known);
+    const auto known = [&](const std::string& name) {
+      return made.tokenizer->id_of(name).has_value();
+    };
+    const auto dialect = [&](const std::string& source) {
+      return std::make_unique<Dialect>(jinja::ChatTemplate(source, special), tool_format, known);
+    };
+    const auto sources = template_sources(files);
+    // An empty template would lose every message.
+    const bool none = sources.empty() || sources[0].second.empty();
+    std::unique_ptr<Dialect> usual = none ? nullptr : dialect(sources[0].second);
+    for (size_t i = 1; usual != nullptr && i < sources.size(); ++i) {
+      if (sources[i].first == kToolUse) usual->set_for_tools(dialect(sources[i].second));
     }
+    made.dialect = std::move(usual);
   } catch (const jinja::Invalid& error) {
     reject(files.folder + ": " + error.what());
   }

@@ -73,8 +73,8 @@ void add_effort(Items& made, const Fields& fields, const Dialect& dialect) {
 
 Talk::Talk(const Fields& fields, const Dialect* dialect)
     : fields_(fields),
-      dialect_(existing(dialect)),
       asked_(asked_tools(fields)),
+      dialect_(existing(dialect).suited(!asked_.tools.empty())),
       messages_(conversation(*fields.find("messages"), asked_.tools, dialect_)) {}
 
 Value Talk::variables() const {
@@ -89,19 +89,31 @@ Value Talk::variables() const {
   return jinja::make_dict(std::move(made));
 }
 
+// Renders messages, adapted to the template.
+std::string Talk::adapted_text(Values messages, bool opens,
+                               const std::function<bool()>& gone) const {
+  const History& history = dialect_.history();
+  Adapted adapted = history.adapted(std::move(messages));
+  const Value all = variables();
+  const auto text = [&] {
+    return dialect_.chat_template().render(jinja::make_list(adapted.messages), opens, all, gone);
+  };
+  try {
+    return text();
+  } catch (const jinja::Refused& error) {
+    adapted = history.retried(std::move(adapted), opens, all, gone);
+    if (adapted.messages.empty()) throw RequestError(error.what(), "messages", "chat_template");
+    return text();
+  }
+}
+
 std::string Talk::rendered(const std::function<bool()>& gone) const {
   Values messages = messages_;
   const std::string mark = fields_.truth("continue_final_message") ? new_mark() : "";
   if (!mark.empty()) mark_last(messages, fields_, mark);
   const bool opens =
       !fields_.has("add_generation_prompt") || fields_.truth("add_generation_prompt");
-  std::string text;
-  try {
-    text = dialect_.chat_template().render(jinja::make_list(std::move(messages)),
-                                           mark.empty() && opens, variables(), gone);
-  } catch (const jinja::Refused& error) {
-    throw RequestError(error.what(), "messages", "chat_template");
-  }
+  const std::string text = adapted_text(std::move(messages), mark.empty() && opens, gone);
   if (mark.empty()) return text;
   const size_t end = text.rfind(mark);
   if (end == text.npos) {

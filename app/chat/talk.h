@@ -42,14 +42,15 @@ class Talk {
 
  private:
   Value variables() const;
+  std::string adapted_text(Values messages, bool opens, const std::function<bool()>& gone) const;
   bool separate() const;
   bool in_format() const;
   bool goes_on_thinking(const Thoughts& thoughts) const;
   bool goes_on_in_words(const Thoughts& thoughts) const;
 
   const Fields& fields_;
+  const AskedTools asked_;
   const Dialect& dialect_;
-  AskedTools asked_;
   Values messages_;  // messages for the template
 };
 

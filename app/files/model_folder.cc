@@ -24,9 +24,10 @@ constexpr std::string_view kPart = ".part";
 
 // Optional files of a model folder that wherry_app_open reads if they exist.
 constexpr std::string_view kRead[] = {
-    "config.json",           "generation_config.json",  "tokenizer.json",
-    "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
-    "tensor-cache.json",     "wherry-head.json"};
+    "config.json",           "generation_config.json",       "tokenizer.json",
+    "tokenizer_config.json", "special_tokens_map.json",      "chat_template.jinja",
+    "chat_template.json",    "chat_template.tool_use.jinja", "tensor-cache.json",
+    "wherry-head.json"};
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;

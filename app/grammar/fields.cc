@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/grammar/endless.h"
 #include "app/grammar/rules.h"
 #include "app/grammar/schema_audit.h"
 #include "app/grammar/structural_tag.h"
@@ -247,6 +248,10 @@ class Making {
     const bool gbnf = text.find("::=") != std::string::npos;
     if (gbnf) checked_text(value, param, kLongestGbnf);
     check_depth(groups_of(text, gbnf), param);
+    if (const std::string rule = endless_rule(text); !rule.empty()) {
+      invalid("The grammar has no end: each text of its rule " + rule + " needs the rule again",
+              param);
+    }
     Rules rules(tokenizer_, {});
     const std::string root =
         rules.part(gbnf ? GrammarPart::Kind::kEbnf : GrammarPart::Kind::kLark, text);

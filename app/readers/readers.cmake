@@ -1,9 +1,10 @@
-# libwherry_readers: the readers of outputs (app/tools) for Python; it is installed next to libwherry and
+# libwherry_readers: app/tools for Python (see readers_abi.h); it is installed next to libwherry and
 # contains nothing of the core. What it consists of is the archive wherry_reading, which apps link,
 # too. The linker removes what only apps need.
 include(app/rooms.cmake)
 wherry_sources(_reading_sources "${CMAKE_CURRENT_SOURCE_DIR}"
-  app/data app/grammar app/grammar/schema app/request app/template app/tools app/tools/formats)
+  app/data app/grammar app/grammar/schema app/request app/template app/text/unicode app/tools
+  app/tools/formats)
 add_library(wherry_reading STATIC ${_reading_sources})
 set_target_properties(wherry_reading PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

@@ -7,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/grammar/endless.h"
+#include "app/grammar/schema/repair.h"
 #include "app/template/json_text.h"
+#include "app/tools/dialect.h"
 #include "app/tools/json_value.h"
 #include "app/tools/output_parser.h"
 
@@ -15,7 +18,7 @@ namespace {
 
 using namespace wherry::app;
 
-thread_local std::string last_error;
+thread_local std::string last_error, last_answer;
 
 // Returns the value of a key. Throws std::out_of_range if there is none.
 const Value& field(const Value& object, const char* name) {
@@ -115,3 +118,62 @@ const char* wherry_reader_finish(wherry_reader* reader) {
 }
 
 void wherry_reader_close(wherry_reader* reader) { delete reader; }
+
+struct wherry_history {
+  explicit wherry_history(const Value& given)
+      : dialect(wherry::jinja::ChatTemplate(field(given, "source").text(),
+                                            field(given, "special_tokens")),
+                field(given, "tool_format").text(), [](const std::string&) { return false; }) {}
+
+  Adapted adapted(const Value& given) const {
+    Adapted made{field(given, "messages").items(), {}};
+    const History& history = dialect.history();
+    if (!wherry::jinja::truth(field(given, "refused"))) return history.adapted(made.messages);
+    for (const Value& name : field(given, "changes").items()) made.changes.push_back(name.text());
+    const Value& variables = field(given, "variables");
+    const bool opens = wherry::jinja::truth(field(variables, "add_generation_prompt"));
+    return history.retried(std::move(made), opens, variables);
+  }
+
+  const Dialect dialect;
+};
+
+wherry_history* wherry_history_open(const char* json, size_t length) {
+  return guarded(
+      [&] { return new wherry_history(wherry::jinja::from_json(std::string_view(json, length))); });
+}
+
+const char* wherry_history_adapt(wherry_history* history, const char* json, size_t length) {
+  return guarded([&] {
+    const Value given = wherry::jinja::from_json(std::string_view(json, length));
+    Adapted adapted = history->adapted(given);
+    last_answer = "null";
+    if (!adapted.changes.empty()) {
+      Values changes(adapted.changes.begin(), adapted.changes.end());
+      last_answer = wherry::jinja::to_compact_json(wherry::jinja::make_dict(
+          {{"messages", wherry::jinja::make_list(std::move(adapted.messages))},
+           {"changes", wherry::jinja::make_list(std::move(changes))}}));
+    }
+    return last_answer.c_str();
+  });
+}
+
+void wherry_history_close(wherry_history* history) { delete history; }
+
+const char* wherry_schema_repair(const char* json, size_t length) {
+  return guarded([&] {
+    Repaired made = repaired(wherry::jinja::from_json(std::string_view(json, length)));
+    Values problems(made.problems.begin(), made.problems.end());
+    last_answer = wherry::jinja::to_compact_json(
+        wherry::jinja::make_dict({{"schema", std::move(made.schema)},
+                                  {"problems", wherry::jinja::make_list(std::move(problems))}}));
+    return last_answer.c_str();
+  });
+}
+
+const char* wherry_grammar_endless(const char* text, size_t length) {
+  return guarded([&] {
+    last_answer = endless_rule(std::string_view(text, length));
+    return last_answer.c_str();
+  });
+}

@@ -1,10 +1,12 @@
 /*
- * The C ABI by which Python reads a model's output: libwherry_readers splits the text of one choice
- * into text, reasoning and tool calls. It is app/tools alone, without the core.
+ * The C ABI by which Python reads a model's output and adapts its input: libwherry_readers splits
+ * the text of one choice into text, reasoning and tool calls, and rewrites messages that a chat
+ * template refuses or leaves out. It is app/tools alone, without the core.
  *
  * Texts are UTF-8; a text without a length ends with a zero byte. Functions that can fail return
  * null on failure; wherry_reader_error() then returns the message of the calling thread's last
- * error. No exception leaves a function. A reader is used by one thread at a time.
+ * error. No exception leaves a function. A reader is used by one thread at a time, a history by any
+ * number.
  */
 #ifndef WHERRY_READERS_ABI_H_
 #define WHERRY_READERS_ABI_H_
@@ -21,9 +23,10 @@ extern "C" {
 #define WHERRY_READERS_API __attribute__((visibility("default")))
 #endif
 
-#define WHERRY_READERS_ABI_VERSION 1
+#define WHERRY_READERS_ABI_VERSION 2
 
 typedef struct wherry_reader wherry_reader;
+typedef struct wherry_history wherry_history;
 
 WHERRY_READERS_API int wherry_readers_abi_version(void); /* WHERRY_READERS_ABI_VERSION */
 WHERRY_READERS_API const char* wherry_reader_error(void);
@@ -56,6 +59,38 @@ WHERRY_READERS_API const char* wherry_reader_push(wherry_reader* reader, const c
 /* Ends the output. The parts are those of the text that was withheld. */
 WHERRY_READERS_API const char* wherry_reader_finish(wherry_reader* reader);
 WHERRY_READERS_API void wherry_reader_close(wherry_reader* reader); /* nothing for null */
+
+/*
+ * Finds out what a chat template refuses or leaves out; see app/tools/history.h.
+ *
+ * json: an object with these keys:
+ * {"source": text of the template, "special_tokens": {name: text, ...},
+ *  "tool_format": name of the family of tool calls}
+ * Returns the history, which wherry_history_close frees.
+ */
+WHERRY_READERS_API wherry_history* wherry_history_open(const char* json, size_t length);
+
+/*
+ * Adapts messages. json: an object with these keys:
+ * {"messages": messages for the template, "refused": whether the template refused them,
+ *  "changes": names of the steps that have changed them already,
+ *  "variables": the template's variables and "add_generation_prompt", of refused messages}
+ * Returns null on failure, else JSON, which is valid until the thread's next call: null if nothing
+ * is changed, or {"messages": [...], "changes": [names of the steps, ...]}.
+ */
+WHERRY_READERS_API const char* wherry_history_adapt(wherry_history* history, const char* json,
+                                                    size_t length);
+WHERRY_READERS_API void wherry_history_close(wherry_history* history); /* nothing for null */
+
+/*
+ * Returns a schema without the parts that no value satisfies (app/grammar/schema/repair.h), as
+ * {"schema": ..., "problems": ["properties.a: why", ...]}, valid until the thread's next call; null
+ * on failure.
+ */
+WHERRY_READERS_API const char* wherry_schema_repair(const char* json, size_t length);
+/* Returns the name of a grammar's first rule if no text of it ends (app/grammar/endless.h), else
+ * "", as above. */
+WHERRY_READERS_API const char* wherry_grammar_endless(const char* text, size_t length);
 
 #ifdef __cplusplus
 }

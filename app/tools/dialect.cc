@@ -33,6 +33,7 @@ Dialect::Dialect(jinja::ChatTemplate chat_template, const std::string& tool_form
   }
   family_ = tool_format.empty() ? &found(known) : &family_named(tool_format);
   ask();
+  history_.emplace(template_, *family_, tool_variables_, takes_text_);
 }
 
 bool Dialect::knows(const std::string& variable) const {

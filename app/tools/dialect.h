@@ -3,11 +3,14 @@
 #define WHERRY_APP_TOOLS_DIALECT_H_
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "app/template/chat_template.h"
 #include "app/tools/families.h"
+#include "app/tools/history.h"
 #include "app/tools/thoughts.h"
 
 namespace wherry::app {
@@ -20,6 +23,10 @@ class Dialect {
   // a text is one of them. Throws Error if the family is unknown.
   Dialect(jinja::ChatTemplate chat_template, const std::string& tool_format,
           const std::function<bool(const std::string&)>& known);
+
+  // The history refers to the template.
+  Dialect(const Dialect&) = delete;
+  Dialect& operator=(const Dialect&) = delete;
 
   const jinja::ChatTemplate& chat_template() const { return template_; }
   const Family& family() const { return *family_; }
@@ -34,6 +41,11 @@ class Dialect {
   bool takes_calls() const { return takes_calls_; }
   // Whether the template prints system messages.
   bool takes_system() const { return takes_system_; }
+  // Returns the dialect of the model's template for chats with or without tools.
+  const Dialect& suited(bool tools) const { return tools && for_tools_ ? *for_tools_ : *this; }
+  void set_for_tools(std::unique_ptr<const Dialect> dialect) { for_tools_ = std::move(dialect); }
+  // How conversations are adapted to the template.
+  const History& history() const { return *history_; }
 
  private:
   const Family& found(const std::function<bool(const std::string&)>& known) const;
@@ -45,6 +57,8 @@ class Dialect {
   const Family* family_;
   std::optional<Thoughts> thoughts_;
   bool takes_text_ = false, takes_calls_ = false, takes_system_ = false;
+  std::optional<History> history_;
+  std::unique_ptr<const Dialect> for_tools_;  // null if this dialect serves all chats
 };
 
 }  // namespace wherry::app

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "app/template/json_text.h"
+
 namespace wherry::app {
 
 namespace {
@@ -91,6 +93,25 @@ void Format::read(Scanner& s, Output& out, const Tools& tools) const {
 Texts not_empty(Texts texts) {
   texts.erase(std::remove(texts.begin(), texts.end(), ""), texts.end());
   return texts;
+}
+
+std::string Format::history(const std::vector<std::pair<std::string, Value>>& calls) const {
+  static constexpr std::string_view kName = "NAME", kArguments = "{ARGUMENTS}";
+  const std::string pattern = example();
+  const size_t name_at = pattern.find(kName), at = pattern.find(kArguments);
+  std::string made;
+  for (const auto& [name, arguments] : calls) {
+    if (!made.empty()) made += '\n';
+    const std::string object = jinja::to_json(arguments);
+    if (name_at == pattern.npos || at == pattern.npos || at < name_at) {
+      made += "{\"name\": " + jinja::to_json(Value(name)) + ", \"arguments\": " + object + "}";
+      continue;
+    }
+    const size_t behind = name_at + kName.size();
+    made += pattern.substr(0, name_at) + name + pattern.substr(behind, at - behind) + object +
+            pattern.substr(at + kArguments.size());
+  }
+  return made;
 }
 
 std::string Format::forced(Rules& rules, const CallRules& calls, bool several) const {

@@ -60,6 +60,9 @@ class Format {
   // shown to models whose template does not describe tools; "" if the format is unsuitable for
   // them.
   virtual std::string example() const = 0;
+  // Returns calls, names with their arguments, as the model writes them: for templates that leave
+  // out the calls of earlier turns.
+  virtual std::string history(const std::vector<std::pair<std::string, Value>>& calls) const;
   // Returns whether an output may also begin with a call without any of `begins`.
   virtual bool bare() const { return false; }
 

@@ -13,13 +13,15 @@ from decimal import Decimal
 from typing import Any
 
 from . import formats
+from .closing import close
 from .disjoint import Disjoint
 from .expansion import EXPANDED, Expansion
 from .layout import Layout, unwritable, written
 from .negation import Negation
-from .numbers import inexact, tighten
+from .numbers import bound, inexact, tighten
 from .patterns import from_ecma
 from .references import References, objects
+from .repair import repaired
 
 # Enforced keywords, with the kind of place in which their values contain schemas.
 ENFORCED: dict[str, str] = {
@@ -82,9 +84,17 @@ class SchemaProblems(ValueError):
     Example of a line: "#/properties/a/not: ...".
     """
 
+    code = "unsupported_schema"
+
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+
+
+class Unsatisfiable(SchemaProblems):
+    """A schema with a part that no value satisfies."""
+
+    code = "invalid_grammar"
 
 
 def prepared(schema: Any, layout: Layout | None = None) -> str:
@@ -110,11 +120,16 @@ def prepared(schema: Any, layout: Layout | None = None) -> str:
         raise SchemaProblems([f"#: {e}"]) from e
     if isinstance(copy, bool):
         copy = {} if copy else {"enum": []}
+    copy, impossible = repaired(copy)
+    if impossible:
+        raise Unsatisfiable(impossible)
     audit = _Audit(copy, json.loads(json.dumps(copy)))
     audit.walk(copy, "#", 0)
     if audit.problems:
         raise SchemaProblems(audit.problems)
-    return written(copy, layout, References(copy).target)
+    target = References(copy).target
+    close(copy, target)
+    return written(copy, layout, target)
 
 
 class _Audit:
@@ -254,6 +269,7 @@ class _Audit:
     def _rewrite(self, schema: dict[str, Any], path: str) -> None:
         self._rewrite_patterns(schema, path)
         self._rewrite_format(schema, path)
+        bound(schema)
 
     def _rewrite_patterns(self, schema: dict[str, Any], path: str) -> None:
         if isinstance(schema.get("pattern"), str):

@@ -14,6 +14,7 @@ from .audit import MAX_TEXT, SchemaProblems, prepared
 from .constraint import Constraint
 from .layout import ONE_LINE, Layout, of_pattern
 from .patterns import literal
+from .repair import endless_rule
 from .structural_tag import structural_tag
 
 # Maximum number of characters; longer texts are refused unread, because compile time grows faster
@@ -147,7 +148,7 @@ def _json(value: Any, param: str, layout: Layout | None = ONE_LINE) -> Constrain
     try:
         text = prepared(schema, layout)
     except SchemaProblems as e:
-        raise RequestError(told(e.lines), param=param, code="unsupported_schema") from e
+        raise RequestError(told(e.lines), param=param, code=e.code) from e
     return Constraint("json_schema", text, param)
 
 
@@ -175,6 +176,10 @@ def _grammar(value: Any, param: str) -> Constraint:
     depth = _depth(_NO_GROUPS[0 if gbnf else 1].sub("", text))
     if depth > MAX_DEPTH:
         raise _invalid(f"{param} has brackets {depth} deep; accepted are {MAX_DEPTH}", param)
+    if rule := endless_rule(text):
+        raise _invalid(
+            f"The grammar has no end: each text of its rule {rule} needs the rule again", param
+        )
     from llguidance.gbnf_to_lark import any_to_lark
 
     try:
@@ -220,7 +225,7 @@ def _tag(value: Any, param: str, is_special: Callable[[str], bool]) -> Constrain
     try:
         text = structural_tag(value, is_special)
     except SchemaProblems as e:
-        raise RequestError(told(e.lines), param=param, code="unsupported_schema") from e
+        raise RequestError(told(e.lines), param=param, code=e.code) from e
     except ValueError as e:
         raise RequestError(f"{param}: {e}", param=param) from e
     return Constraint("lark", _text(text, param, MAX_TEXT), param)

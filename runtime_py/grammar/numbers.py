@@ -10,7 +10,12 @@ from typing import Any
 
 _EXACT = 2**53  # every integer up to this one is exactly a double
 _LARGEST = 2**63 - 1  # the largest integer of llguidance; as a bound of integers it is exact
+_WIDEST = 10**18 - 1  # bound of integers without bounds, whose digits might never end
 _DIGITS = 15  # number of digits up to which a decimal survives the conversion to a double
+# keywords after which an integer has few digits, or constants
+_LIMITS = frozenset(
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf const enum".split()
+)
 
 
 def inexact(constant: Any) -> int | float | None:
@@ -53,6 +58,14 @@ def tighten(schema: dict[str, Any]) -> str | None:
         else:
             schema[name] = min(inside, schema[name] * sign) * sign
     return None
+
+
+def bound(schema: dict[str, Any]) -> None:
+    """Bound the digits of integers that a schema does not limit."""
+    types = schema.get("type")
+    named = types if isinstance(types, list) else [types]
+    if "integer" in named and "number" not in named and not _LIMITS & schema.keys():
+        schema |= {"minimum": -_WIDEST, "maximum": _WIDEST}
 
 
 def _inside(bound: int, whole: bool) -> int | None:

@@ -22,6 +22,7 @@ from ..answer.openai import ChatReply, CompletionReply
 from ..caller import Caller
 from ..core.dispatcher import Dispatcher
 from ..core.interface import Core, CoreStats
+from ..core.readers import open_readers
 from ..errors import RequestError
 from ..grammar.compiler import GrammarCompiler
 from ..grammar.constraint import Constraint
@@ -34,7 +35,6 @@ from ..shapes.requests import OF_CLIENTS, ChatRequest, CompletionRequest, R, par
 from ..shapes.vectors import EmbeddingRequest
 from ..tools.dialect import Dialect
 from ..tools.families import named
-from ..tools.readers import open_readers
 from . import loading
 from .options import LoadOptions, checked, for_compiler
 from .side_files import SideFiles
@@ -63,6 +63,7 @@ class LoadedModel:
         max_batch: number of sequences that the core decodes together.
         tool_format: name of the model's tool-call format (wherry.runtime.tools.families); None: the
             chat template determines it.
+        adapt_messages: whether messages that the chat template refuses or leaves out are rewritten.
         origin: the compiled folder; None: the model was not loaded from a folder.
     """
 
@@ -75,6 +76,7 @@ class LoadedModel:
         context: int | None = None,
         max_batch: int = 1,
         tool_format: str | None = None,
+        adapt_messages: bool = True,
         origin: Origin | None = None,
     ) -> None:
         self.name = name
@@ -103,7 +105,9 @@ class LoadedModel:
             context=self.context,
             vocab_size=vocab if isinstance(vocab, int) else tokenizer.vocab_size,
             defaults=files.defaults,
-            dialect=Dialect(template, tool_format, tokenizer.knows) if template else None,
+            dialect=Dialect(template, tool_format, tokenizer.knows, adapts=adapt_messages)
+            if template
+            else None,
             sources=sources,
         )
         self.dispatcher = Dispatcher(core)
@@ -156,6 +160,7 @@ class LoadedModel:
                 context=config.get("context"),
                 max_batch=config.get("max_batch", 1),
                 tool_format=tool_format,
+                adapt_messages=options.get("adapt_messages") is not False,
                 origin=Origin(folder, manifest, use),
             )
 

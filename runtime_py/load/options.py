@@ -61,6 +61,8 @@ class LoadOptions(CompileOptions, total=False):
     max_drafts: int | None
     # name of the model's tool-call format; None: its chat template determines it
     tool_format: str | None
+    # Whether messages that the chat template refuses or leaves out are rewritten for it; None: yes.
+    adapt_messages: bool | None
     # largest factor by which prefill may slow down running responses; None: 2
     max_slowdown: float | None
     # Whether decode steps are captured as CUDA graphs and replayed; None: yes.

@@ -14,6 +14,21 @@ from ..errors import RequestError
 from ..shapes.requests import ChatRequest
 
 
+def with_prefix(request: ChatRequest) -> ChatRequest:
+    """Return a chat whose last message is continued if it says `prefix: true`.
+
+    That is the word of Mistral and DeepSeek for `continue_final_message`.
+    """
+    last = request.messages[-1] if request.messages else None
+    if (
+        last is None
+        or last.role != "assistant"
+        or (last.model_extra or {}).get("prefix") is not True
+    ):
+        return request
+    return request.model_copy(update={"continue_final_message": True})
+
+
 def marked(
     request: ChatRequest, messages: Sequence[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], str]:

@@ -20,7 +20,7 @@ from ..text.tokenizer import Tokenizer, TooManyTokens
 from ..tools.dialect import Dialect
 from ..tools.parts import Parser, PlainParser
 from ..tools.talk import Talk
-from .continuation import marked, up_to
+from .continuation import marked, up_to, with_prefix
 from .dropped_turns import without_oldest
 from .sampling_fields import SamplingPlanner
 from .sources import SourceReader
@@ -61,6 +61,7 @@ class RequestPlan:
     may_call: bool = False  # whether the request offers tools to the model
     forced: bool = False  # whether the request asks for one tool by name
     dropped_messages: int = 0  # messages that `truncation` has left out
+    adapted: tuple[str, ...] = ()  # how the messages were adapted to the chat template
 
     def at_most(self, tokens: int | None) -> RequestPlan:
         """Return the plan with outputs limited to this number of tokens; None: no further limit.
@@ -120,9 +121,9 @@ class RequestPlanner:
                 long for the context.
         """
         request, dropped = without_oldest(
-            request, context or self.context, lambda chat: self._length(chat, caller)
+            with_prefix(request), context or self.context, lambda chat: self._length(chat, caller)
         )
-        talk, text = self._rendered(request, caller)
+        talk, text, changes = self._rendered(request, caller)
         prompt = self.encoded(text, caller, "messages", add_special_tokens=False)
         asked = request.max_completion_tokens or request.max_tokens or 0
         wanted = bool(request.logprobs)
@@ -146,6 +147,7 @@ class RequestPlanner:
             may_call=talk.may_call,
             forced=talk.forced,
             dropped_messages=dropped,
+            adapted=changes,
         )
 
     def nothing(self, request: ChatRequest) -> RequestPlan:
@@ -173,10 +175,11 @@ class RequestPlanner:
 
         Errors as in `chat`.
         """
-        _, text = self._rendered(request, caller)
+        _, text, _ = self._rendered(with_prefix(request), caller)
         return self.encoded(text, caller, "messages", add_special_tokens=add_special_tokens)
 
-    def _rendered(self, request: ChatRequest, caller: Caller) -> tuple[Talk, str]:
+    def _rendered(self, request: ChatRequest, caller: Caller) -> tuple[Talk, str, tuple[str, ...]]:
+        """Return the chat in the model's dialect, its prompt, and how the messages were adapted."""
         if self.template is None or self.sources is not None:
             lacks = "has no chat template" if self.sources is None else "reads a source, no chat"
             raise RequestError(
@@ -187,14 +190,11 @@ class RequestPlanner:
             )
         talk = Talk(request, self.dialect or Dialect(self.template), self.tokenizer)
         messages, mark = marked(request, talk.messages)
-        text = self.template.render(
-            messages,
-            add_generation_prompt=not mark and _adds_generation_prompt(request),
-            variables=talk.variables,
-            caller=caller,
-        )
+        opens = not mark and _adds_generation_prompt(request)
+        variables = {**talk.variables, "add_generation_prompt": opens}
+        text, changes = talk.dialect.rendered(messages, caller, **variables)
         caller.check()
-        return talk, up_to(mark, text)
+        return talk, up_to(mark, text), changes
 
     def _prediction(self, text: str, caller: Caller) -> list[int]:
         caller.check()

@@ -43,11 +43,11 @@ from .observing.tracing import Tracing
 from .options import AppOptions, checked_app
 from .pipeline import Pipeline
 from .wire import errors as server_errors
-from .wire.framing import IGNORED_HEADER
+from .wire.framing import ADAPTED_HEADER, IGNORED_HEADER
 
 _LIMITS = [f"X-RateLimit-{w}-{of}" for w in ("Limit", "Remaining") for of in ("requests", "tokens")]
 # Response headers that pages of other origins may read.
-EXPOSED = [IGNORED_HEADER, REQUEST_ID, "Retry-After", *_LIMITS]
+EXPOSED = [IGNORED_HEADER, ADAPTED_HEADER, REQUEST_ID, "Retry-After", *_LIMITS]
 
 
 def create_app(

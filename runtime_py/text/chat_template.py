@@ -24,6 +24,8 @@ MAX_SOURCE = 2**18  # maximum characters of a template; the longest known one ha
 _LONGEST_ERROR = 1000  # characters of a template's error message that the client gets
 _LONGEST_DATE = 200
 _WIDEST_INDENT = 64
+# names of templates in a model's folder
+TOOL_USE, _DEFAULT = "tool_use", "default"
 
 
 class _GenerationBlock(ext.Extension):
@@ -89,7 +91,9 @@ class ChatTemplate:
 
     Attributes:
         source: the template's text.
+        special_tokens: special tokens as variables of the template.
         variables: names that the template reads and does not set.
+        for_tools: another template of the model, for chats with tools; None: this one serves all.
 
     Raises:
         ModelError: the template is not valid Jinja, or too large.
@@ -109,7 +113,8 @@ class ChatTemplate:
             raise ModelError(f"The chat template, line {e.lineno}: {e.message}") from e
         except Exception as e:  # nesting is too deep for the compiler of Jinja or of Python
             raise ModelError(f"The chat template cannot be compiled: {_reason(e)}") from e
-        self._special_tokens = dict(special_tokens or {})
+        self.special_tokens = dict(special_tokens or {})
+        self.for_tools: ChatTemplate | None = None
 
     def render(
         self,
@@ -133,12 +138,12 @@ class ChatTemplate:
             Abandoned: the client has gone.
         """
         given = {
-            **self._special_tokens,
+            **self.special_tokens,
             "tools": None,
             "documents": None,
+            "add_generation_prompt": add_generation_prompt,
             **(variables or {}),
             "messages": [dict(m) for m in messages],
-            "add_generation_prompt": add_generation_prompt,
         }
         try:
             budget = Budget(given, caller or Caller())
@@ -167,30 +172,62 @@ def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate
     Raises:
         ModelError: the template is not valid Jinja, not UTF-8, or of another type.
     """
-    source = source_of(folder)
-    # an empty template would lose every message
-    return ChatTemplate(source, special_tokens) if source else None
+    named = sources_of(folder)
+    source = _usual(named) if named else ""
+    if not source:  # an empty template would lose every message
+        return None
+    made = ChatTemplate(source, special_tokens)
+    if made.source != (with_tools := named.get(TOOL_USE, made.source)):
+        made.for_tools = ChatTemplate(with_tools, special_tokens)
+    return made
 
 
 def source_of(folder: Path) -> str | None:
-    """Return a template's text from chat_template.jinja or tokenizer_config.json; or None.
-
-    If the file has several templates, "default" is taken.
+    """Return the text of a folder's template for chats without tools; None: it has no template.
 
     Raises:
         ModelError: the file is not UTF-8, or of another type.
     """
-    path = folder / "chat_template.jinja"
-    if path.is_file():
-        try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as e:
-            raise ModelError(f"{path} is not a text that can be read: {e}") from e
-    config = folder / "tokenizer_config.json"
-    source = read_json(config).get("chat_template")
-    if isinstance(source, list):
-        named = {str(t.get("name")): t.get("template") for t in source if isinstance(t, dict)}
-        source = named.get("default", next(iter(named.values()), None))
-    if source is not None and not isinstance(source, str):
-        raise ModelError(f"{config}: chat_template is a {type(source).__name__}, not a text")
-    return source
+    named = sources_of(folder)
+    return _usual(named) if named else None
+
+
+def _usual(named: Mapping[str, str]) -> str:
+    return named.get(_DEFAULT, next(iter(named.values())))
+
+
+def sources_of(folder: Path) -> dict[str, str]:
+    """Return the texts of a folder's templates by name, as `transformers` reads them.
+
+    chat_template.jinja is "default", and chat_template.NAME.jinja, or NAME.jinja in the folder
+    additional_chat_templates, another one. What these do not name is in tokenizer_config.json, or
+    in a processor's chat_template.json: a text, or a list of named ones.
+
+    Raises:
+        ModelError: a file is not UTF-8, or of another type.
+    """
+    files = {path.stem: path for path in folder.glob("additional_chat_templates/*.jinja")}
+    files |= {path.name.split(".")[1]: path for path in folder.glob("chat_template.*.jinja")}
+    files[_DEFAULT] = folder / "chat_template.jinja"
+    found = {name: _text(path) for name, path in files.items() if path.is_file()}
+    for name in ("tokenizer_config.json", "chat_template.json"):
+        config = folder / name
+        source = read_json(config).get("chat_template")
+        if isinstance(source, list):
+            named = {str(t.get("name")): t.get("template") for t in source if isinstance(t, dict)}
+        else:
+            named = {} if source is None else {_DEFAULT: source}
+        for key, text in named.items():
+            if key in found:
+                continue
+            if not isinstance(text, str):
+                raise ModelError(f"{config}: chat_template is a {type(text).__name__}, not a text")
+            found[key] = text
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise ModelError(f"{path} is not a text that can be read: {e}") from e

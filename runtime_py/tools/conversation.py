@@ -6,15 +6,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from ..errors import RequestError
 from ..shapes.kinds import Message
-from ..shapes.tools import MessageCall, Tool
+from ..shapes.tools import CalledFunction, MessageCall, Tool
 from .dialect import Dialect
 
 _PREAMBLE = (
     "You can call functions. Each line here describes one, as JSON:\n{tools}\n\n"
     "{how} You get the results in the next message. Where no function helps, answer in words."
 )
+# fields of messages that templates get in another form
+_REWRITTEN = {"tool_calls", "function_call", "reasoning", "prefix"}
 _IN_JSON = (
     "To call a function, answer with nothing but a JSON object of its name and its arguments: "
     '{"name": "NAME", "arguments": {...}}. To call several, answer with a list of such objects.'
@@ -30,9 +34,9 @@ def conversation(
 ) -> list[dict[str, Any]]:
     """Return the template's messages; the parts of a content are joined to one text.
 
-    "developer" becomes "system" and "function" becomes "tool", OpenAI's older names, which
-    templates know. If the template has no tools, a text describes them to the model, and earlier
-    calls and their results become texts, too.
+    "developer" becomes "system", and OpenAI's older names "function" and "function_call" become
+    "tool" and "tool_calls", which templates know. If the template has no tools, a text describes
+    them to the model, and earlier calls and their results become texts, too.
 
     Raises:
         RequestError: content is not text.
@@ -56,11 +60,28 @@ def described(tool: Tool) -> dict[str, Any]:
 
 
 def _names_of_calls(messages: Sequence[Message]) -> dict[str, str]:
-    return {c.id: c.function.name for m in messages for c in m.tool_calls or () if c.id is not None}
+    return {c.id: c.function.name for m in messages for c in _calls(m) if c.id is not None}
+
+
+def _calls(message: Message) -> Sequence[MessageCall]:
+    """Return the calls of a message, also one in `function_call`, OpenAI's older field.
+
+    Raises:
+        RequestError: `function_call` has another shape.
+    """
+    older = (message.model_extra or {}).get("function_call")
+    if message.tool_calls or older is None:
+        return message.tool_calls or ()
+    try:
+        return [MessageCall(function=CalledFunction.model_validate(older))]
+    except ValidationError as e:
+        raise RequestError(
+            "function_call in a message takes a name and arguments", param="messages"
+        ) from e
 
 
 def _plain(message: Message, index: int, names: Mapping[str, str], d: Dialect) -> dict[str, Any]:
-    fields = message.model_dump(exclude_none=True, exclude={"tool_calls", "reasoning"})
+    fields = message.model_dump(exclude_none=True, exclude=_REWRITTEN)
     fields["content"] = _text(message, index)
     if message.role == "developer":
         fields["role"] = "system"
@@ -69,12 +90,13 @@ def _plain(message: Message, index: int, names: Mapping[str, str], d: Dialect) -
         fields.setdefault("name", names.get(message.tool_call_id or "", "unknown"))
     if message.tool_call_id is not None:
         fields["tool_call_id"] = d.family.known_id(message.tool_call_id)
-    if message.tool_calls:
-        fields["tool_calls"] = [_call(call, d) for call in message.tool_calls]
+    calls = _calls(message)
+    if calls:
+        fields["tool_calls"] = [_call(call, d) for call in calls]
     thoughts = message.reasoning_content or message.reasoning
     if thoughts:
         fields["reasoning_content"] = thoughts
-        if d.family.thinking_field and not (fields["content"] and message.tool_calls):
+        if d.family.thinking_field and not (fields["content"] and calls):
             fields["thinking"] = thoughts
     return fields
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from ..caller import Caller
 from ..errors import RequestError
 from ..text.chat_template import ChatTemplate
 from .families import GENERIC, Family, family_of, family_of_tokens, named
+from .history import Adapted, History
 from .reasoning import Thoughts, thoughts_of
 
 # names of template variables that contain tools
@@ -25,8 +27,8 @@ class Dialect:
         template: the model's chat template.
         tool_format: name of the family; None: the template determines it.
         known: tells whether a name is a token. If a template prints tools without an example of a
-            call,
-            the special tokens tell the family.
+            call, the special tokens tell the family.
+        adapts: whether conversations are adapted to the template.
 
     Attributes:
         family: the format of calls.
@@ -42,11 +44,21 @@ class Dialect:
         template: ChatTemplate,
         tool_format: str | None = None,
         known: Callable[[str], bool] = lambda name: False,
+        *,
+        adapts: bool = True,
     ) -> None:
         self._template = template
+        self._adapts = adapts
+        self._for_tools: Dialect | None = None
+        if template.for_tools is not None:
+            self._for_tools = Dialect(template.for_tools, tool_format, known, adapts=adapts)
         self.native = bool(self._tool_variables)
         self.family: Family = named(tool_format) if tool_format else self._found(known)
         self.thoughts: Thoughts | None = thoughts_of(template.source)
+
+    def suited(self, *, tools: bool) -> Dialect:
+        """Return the dialect of the model's template for chats with or without tools."""
+        return self._for_tools if tools and self._for_tools else self
 
     def _found(self, known: Callable[[str], bool]) -> Family:
         """Return the family that the model was trained on, or one that a prompt can teach it."""
@@ -66,6 +78,39 @@ class Dialect:
     def knows(self, variable: str) -> bool:
         """Tell whether the template reads a variable."""
         return variable in self._template.variables
+
+    def rendered(
+        self, messages: Sequence[Mapping[str, Any]], caller: Caller, **variables: Any
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return the prompt of messages, and the names of the steps that adapted these before.
+
+        Args:
+            messages: messages for the template.
+            caller: the client that waits for the prompt.
+            variables: variables of the template, with `add_generation_prompt`.
+
+        Raises:
+            RequestError: the template refuses the messages, adapted or not.
+            Abandoned: the client has gone.
+        """
+
+        def render(some: Adapted) -> tuple[str, tuple[str, ...]]:
+            text = self._template.render(some.messages, variables=variables, caller=caller)
+            return text, some.changes
+
+        if self._history is None:
+            return render(Adapted([dict(m) for m in messages]))
+        adapted = self._history.adapted(messages)
+        try:
+            return render(adapted)
+        except RequestError:
+            if (again := self._history.retried(adapted, variables)) is None:
+                raise
+            return render(again)
+
+    @cached_property
+    def _history(self) -> History | None:
+        return History(self._template, self.family.name) if self._adapts else None
 
     @cached_property
     def takes_text(self) -> bool:

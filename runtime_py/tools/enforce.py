@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from wherry.errors import told
 
@@ -109,7 +108,8 @@ class Enforcement:
     def _rules(self, tools: Sequence[Function]) -> list[Rule]:
         rules, problems = [], []
         for i, tool in enumerate(tools):
-            schema = _closed(tool.schema_of_arguments)
+            # A tool without parameters takes no arguments.
+            schema = {"type": "object", "properties": {}, **tool.schema_of_arguments}
             try:
                 rule = Rule(tool.name, schema, prepared(schema), input=_input(tool, i))
                 self._known().format.forced(self._new(), [rule], several=False)
@@ -132,22 +132,6 @@ def _input(tool: Function, index: int) -> str | None:
         return None
     param = f"tools[{index}].custom.format.grammar.definition"
     return lark_of_input(grammar.syntax, grammar.definition, param)
-
-
-_SAYS_MORE = (
-    "additionalProperties patternProperties allOf anyOf oneOf $ref then else dependencies "
-    "dependentRequired dependentSchemas".split()
-)
-
-
-def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an object's schema that allows no other properties, unless it says so itself.
-
-    Values of the closed schema are valid for the open schema, and a model that may add properties
-    might never end.
-    """
-    closing = {} if any(k in schema for k in _SAYS_MORE) else {"additionalProperties": False}
-    return {"type": "object", **schema, **closing}
 
 
 def _embedded(lark: Lark, base: Constraint) -> tuple[str, str]:

@@ -11,10 +11,10 @@ from pydantic_core import from_json
 
 from wherry.errors import WherryError
 
+from ..core.readers import open_readers
 from .families import Family
 from .format import Tools
 from .parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
-from .readers import open_readers
 from .reasoning import Thoughts
 
 _PARTS: Mapping[str, type[Part]] = {

@@ -28,6 +28,7 @@ class Talk:
     """A chat request in the dialect of a model's template.
 
     Attributes:
+        dialect: the dialect of the template that serves the request.
         messages: the messages for the template.
         variables: the variables for the template.
         may_call: whether the request offers tools.
@@ -39,8 +40,9 @@ class Talk:
     """
 
     def __init__(self, request: ChatRequest, dialect: Dialect, tokenizer: Tokenizer) -> None:
-        self._request, self._dialect, self._tokenizer = request, dialect, tokenizer
+        self._request, self._tokenizer = request, tokenizer
         self._tools, self._must = _chosen(request)
+        self.dialect = self._dialect = dialect = dialect.suited(tools=bool(self._tools))
         self.may_call = bool(self._tools)
         self.forced = isinstance(request.tool_choice, NamedTool)
         self.messages = conversation(request.messages, self._tools, dialect)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..runtime.tools import test_history
 from ..runtime.tools.test_chats import CALL, MISTRAL, NOW, PLAIN, TEMPLATE, TOOLS
 
 ASK = [{"role": "user", "content": "x"}]
@@ -64,6 +65,12 @@ HISTORY: list[dict[str, Any]] = [
     {"role": "function", "name": "own", "content": "three"},
     {"role": "assistant", "content": " said ", "tool_calls": [call("now", "{}", "c5")]},
     {"role": "user", "content": "go on", "extra": 1},
+]
+PARALLEL = [*test_history.TWO, test_history.result(1, "r"), test_history.result(2, "q")]
+OLDER: list[dict[str, Any]] = [
+    *ASK,
+    {"role": "assistant", "content": None, "function_call": {"name": "now", "arguments": "{}"}},
+    {"role": "function", "name": "now", "content": "noon"},
 ]
 TOOL_FIELDS: list[dict[str, Any]] = [
     {"type": "function", "function": {"name": "a", "parameters": {}, "x": 1, "strict": False}},
@@ -160,6 +167,14 @@ CHATS = [
         reasoning_format="none",
     ),
     row("x", HARMONY, messages=HISTORY),
+    row("x", test_history.SYSTEM_FIRST, messages=test_history.AGENT, tools=None),
+    row("x", test_history.ALTERNATE, messages=test_history.AGENT, tools=None),
+    row("x", test_history.ONE_CALL, messages=PARALLEL),
+    row("x", test_history.NO_CALLS, messages=PARALLEL),
+    row("x", messages=OLDER),
+    row(
+        "on.", messages=[*ASK, {"role": "assistant", "content": "go ", "prefix": True}], tools=None
+    ),
     row("[THINK]Hm 🎉[/THINK]Yes.", THINK, Specials=["[THINK]", "[/THINK]"], tools=None),
     row("[THINK]Hm 🎉[/THINK]Yes. \n", THINK, Specials=["[THINK]"], tools=None),
 ]

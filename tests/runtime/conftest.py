@@ -18,7 +18,14 @@ TEMPLATE = (
 )
 
 
-def make_model(text: str | None = "Hello, wörld 🎉!", *, template=TEMPLATE, defaults=None, **core):
+def make_model(
+    text: str | None = "Hello, wörld 🎉!",
+    *,
+    template=TEMPLATE,
+    defaults=None,
+    adapt_messages=True,
+    **core,
+):
     """A model that says `text` and stops; with None it says "cat" for ever."""
     backend = small_tokenizers.byte_level()
     eos = backend.token_to_id("</s>")
@@ -32,6 +39,7 @@ def make_model(text: str | None = "Hello, wörld 🎉!", *, template=TEMPLATE, d
         FakeCore(core.pop("script", script), **core),
         SideFiles(tokenizer, ChatTemplate(template) if template else None, defaults or {}),
         max_batch=16,
+        adapt_messages=adapt_messages,
     )
 
 

@@ -25,13 +25,31 @@ struct Named {
   bool required;
 };
 
+// Whether a schema says which properties there are, and nothing about others. Such an object is
+// closed, because a model that may add properties might never end.
+bool declares(const Shape& shape) {
+  const auto possible = [](const auto& item) {
+    return !item.second.is(jinja::Kind::kBool) || item.second.integer() != 0;
+  };
+  bool any = false;
+  for (const auto& part : shape.objects) {
+    if (part.others != nullptr) return false;
+    any = any || (part.patterns != nullptr && !part.patterns->items.empty());
+    if (part.properties == nullptr) continue;
+    const auto& items = part.properties->items;
+    any = any || items.empty() || std::any_of(items.begin(), items.end(), possible);
+  }
+  return any;
+}
+
 class Objects {
  public:
   Objects(ValueRules& values, const Shape& shape)
       : values_(values),
         rules_(values.rules()),
         shape_(shape),
-        counts_(shape.least_properties > 0 || shape.most_properties >= 0) {
+        counts_(shape.least_properties > 0 || shape.most_properties >= 0),
+        closed_(!counts_ && shape.names.empty() && declares(shape)) {
     name_all();
     add_others();
   }
@@ -96,7 +114,7 @@ class Objects {
     if (patterns.size() > kMostPatterns)
       throw NotEnforced("patternProperties",
                         "it has more than " + std::to_string(kMostPatterns) + " patterns");
-    for (size_t fits = 0; fits < size_t{1} << patterns.size(); ++fits) {
+    for (size_t fits = closed_ ? 1 : 0; fits < size_t{1} << patterns.size(); ++fits) {
       const auto is = [&](const std::string& text) {
         const auto at = std::find(patterns.begin(), patterns.end(), text) - patterns.begin();
         return (fits >> at & 1) != 0;
@@ -202,6 +220,7 @@ class Objects {
   RuleSet& rules_;
   const Shape& shape_;
   const bool counts_;
+  const bool closed_;  // whether no other names may be written, although the schema allows them
   std::vector<std::string> literals_;
   std::vector<Named> named_;
   std::vector<Written> others_;

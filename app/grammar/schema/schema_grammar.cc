@@ -5,6 +5,7 @@
 
 #include "app/grammar/schema/lists.h"
 #include "app/grammar/schema/objects.h"
+#include "app/grammar/schema/subschemas.h"
 #include "app/grammar/schema/values.h"
 #include "app/template/json_text.h"
 
@@ -24,6 +25,11 @@ Written ValueRules::rule(const Goal& goal) {
 
 std::string ValueRules::all(const Goal& goal) {
   const Written root = rule(goal);
+  finish();
+  return rules_.text(root.needs[0]);
+}
+
+void ValueRules::finish() {
   while (!open_.empty()) {
     const auto* next = open_.front();
     open_.pop_front();
@@ -31,7 +37,6 @@ std::string ValueRules::all(const Goal& goal) {
       for (const Shape& shape : shapes_.of(next->first)) guarded([&] { add(next->second, shape); });
     });
   }
-  return rules_.text(root.needs[0]);
 }
 
 unsigned types_in(const Shape& shape) {
@@ -76,9 +81,10 @@ void ValueRules::add_constants(size_t rule, const Shape& shape) {
 void ValueRules::add_numbers(size_t rule, const Shape& shape) {
   const bool whole = (shape.types & kWhole) != 0, broken = (shape.types & kBroken) != 0;
   if (whole && shape.numbers.limits.empty() && shape.numbers.divisors.empty()) {
-    const std::string integer = "\"-\"? (\"0\" | [1-9] [0-9]*)";
-    rules_.either(rule,
-                  {broken ? integer + " (\".\" [0-9]+)? ([eE] [+\\-]? [0-9]+)?" : integer, {}});
+    // Digits are bounded, so that a number ends: doubles have 17.
+    const std::string integer = "\"-\"? (\"0\" | [1-9] [0-9]{0,18})";
+    const std::string rest = " (\".\" [0-9]{1,17})? ([eE] [+\\-]? [0-9]{1,3})?";
+    rules_.either(rule, {broken ? integer + rest : integer, {}});
     return;
   }
   const auto either = [&](size_t state, const CodePoints& set, const Written& rest) {
@@ -122,12 +128,15 @@ SchemaGrammar schema_grammar(const Value& schema, const Value& root) {
   SchemaGrammar made;
   try {
     Steps steps;
-    ValueRules rules(root, steps, made.problems);
+    Texts texts(steps);
+    const bool whole = schema.object() == root.object();
+    const Value finite = whole ? with_finite_names(root, texts) : root;
+    ValueRules rules(finite, steps, made.problems);
     const Value* dialect = root.is_dict() ? root.dict().find("$schema") : nullptr;
     const bool known = dialect == nullptr || (dialect->is_string() &&
                                               dialect->text().find("://json-schema.org/draft") < 6);
     if (!known) made.problems.emplace_back("$schema");
-    made.rules = rules.all(Shapes::goal_of(schema));
+    made.rules = rules.all(Shapes::goal_of(whole ? finite : schema));
   } catch (const NotEnforced& problem) {
     note(problem, made.problems);
   }

@@ -157,6 +157,8 @@ void Shapes::of_texts(const std::string& name, const Value& value, Shape& shape)
     for (const Format& one : kFormats) {
       if (one.name != value.text()) continue;
       if (one.pattern == nullptr) throw NotEnforced("", "");
+      const bool same = one.name == "date" || one.name == "time" || one.name == "date-time";
+      if (!formats_ && !same) continue;
       shape.texts.push_back(pattern(one.pattern));
     }
   } else {

@@ -136,8 +136,10 @@ const Value& Shapes::target(const Value& schema) const {
 }
 
 Goal Shapes::plain(Goal goal) {
+  static const Value kNothing(false);
   Goal made;
   for (Literal literal : goal) {
+    std::vector<const jinja::Object*> passed;
     for (int n = 0; literal.kind == Literal::kFits && literal.schema != nullptr; ++n) {
       const Value& schema = *literal.schema;
       if (schema.is(Kind::kBool) && schema.integer() != 0) literal.schema = nullptr;
@@ -155,8 +157,12 @@ Goal Shapes::plain(Goal goal) {
       const auto count = std::count_if(items.begin(), items.end(), says);
       if (count == 0) literal.schema = nullptr;
       if (count != 1 || schema.dict().find("$ref") == nullptr) break;
-      if (n == kMostReferences) throw NotEnforced(place(&schema, "$ref"), "it leads to itself");
-      literal.schema = &target(schema);
+      if (n == kMostReferences) throw NotEnforced(place(&schema, "$ref"), "it leads too far");
+      // A reference that leads to itself says of no value that it is valid.
+      const bool circle =
+          std::find(passed.begin(), passed.end(), schema.object().get()) != passed.end();
+      passed.push_back(schema.object().get());
+      literal.schema = circle ? &kNothing : &target(schema);
     }
     if (literal.schema == nullptr && literal.kind == Literal::kFits && literal.types == kAnyType)
       continue;

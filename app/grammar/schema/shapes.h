@@ -62,6 +62,8 @@ class Shapes {
  public:
   // texts and steps must outlive the object.
   Shapes(const jinja::Value& root, Texts& texts, Steps& steps);
+  // Leaves out the formats that llguidance has patterns of its own for, which allow more.
+  void leave_formats_out() { formats_ = false; }
 
   // Returns the alternatives of a goal: a value satisfies the goal if it matches one of the shapes.
   // Throws NotEnforced.
@@ -127,6 +129,7 @@ class Shapes {
   // Creates a schema that the document does not contain.
   const jinja::Value* made(std::vector<std::pair<jinja::Value, jinja::Value>> items);
 
+  bool formats_ = true;
   const jinja::Value& root_;
   Texts& texts_;
   Steps& steps_;

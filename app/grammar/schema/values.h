@@ -33,6 +33,10 @@ class ValueRules {
 
   // Returns the grammar of a goal's values; "" if there are none.
   std::string all(const Goal& goal);
+  // Creates the rules that others refer to.
+  void finish();
+  // Returns the rules of the goals that were asked for.
+  const std::map<Goal, size_t>& known() const { return known_; }
   // Returns a reference to the rule of a goal's values; the rule itself is created later.
   Written rule(const Goal& goal);
   // Returns the set of texts that satisfy a goal.

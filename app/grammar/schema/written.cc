@@ -52,8 +52,8 @@ void RuleSet::either(size_t rule, Written alternative) {
 
 Written RuleSet::ref(size_t rule) const { return {"g" + std::to_string(rule), {rule}}; }
 
-std::string RuleSet::text(size_t root) {
-  // Finds the rules that terminate, starting with those that refer to no other rules.
+// Finds the rules that terminate, starting with those that refer to no other rules.
+RuleSet::Reached RuleSet::reached() const {
   std::vector<std::vector<std::pair<size_t, size_t>>> users(rules_.size());
   std::vector<std::vector<size_t>> missing(rules_.size());
   std::vector<bool> ends(rules_.size());
@@ -76,10 +76,15 @@ std::string RuleSet::text(size_t root) {
       if (--missing[user][k] == 0) end(user);
     }
   }
+  return {std::move(ends), std::move(missing)};
+}
+
+std::string RuleSet::text(size_t root) {
+  const auto [ends, missing] = reached();
   if (!ends[root]) return "";
   std::string made = "root ::= " + ref(root).text + "\n";
   std::vector<bool> written(rules_.size());
-  open = {root};
+  std::vector<size_t> open = {root};
   written[root] = true;
   for (size_t at = 0; at < open.size(); ++at) {
     const size_t rule = open[at];

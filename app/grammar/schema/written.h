@@ -25,10 +25,18 @@ class RuleSet {
   size_t add();
   void either(size_t rule, Written alternative);
   Written ref(size_t rule) const;
+  // Returns for each rule whether it terminates.
+  std::vector<bool> ends() const { return reached().ends; }
   // Returns the grammar whose first rule, `root`, is this rule; "" if it matches nothing.
   std::string text(size_t root);
 
  private:
+  struct Reached {
+    std::vector<bool> ends;                    // for each rule, whether it terminates
+    std::vector<std::vector<size_t>> missing;  // for each alternative, its rules that do not
+  };
+  Reached reached() const;
+
   Steps& steps_;
   std::vector<std::vector<Written>> rules_;
 };

@@ -69,6 +69,18 @@ std::string Pythonic::example() const {
   return (begin.empty() ? "" : begin[0]) + call + end;
 }
 
+std::string Pythonic::history(const std::vector<std::pair<std::string, Value>>& calls) const {
+  std::string made;
+  for (const auto& [name, arguments] : calls) {
+    std::string pairs;
+    for (const auto& [key, value] : arguments.dict().items) {
+      pairs += (pairs.empty() ? "" : ", ") + key.text() + "=" + jinja::repr(value);
+    }
+    made += (made.empty() ? "" : brackets ? ", " : "\n") + name + "(" + pairs + ")";
+  }
+  return (begin.empty() ? "" : begin[0]) + (brackets ? "[" + made + "]" : made) + end;
+}
+
 bool Pythonic::calls(Scanner& s, Output& out, const Tools& tools, const std::string& mark) const {
   const bool listed = s.space() == '[';
   if (mark.empty() && !listed) return false;

@@ -26,6 +26,7 @@ struct Tagged : Format {
   Texts silent() const override { return left_out; }
   Texts markers() const override;
   std::string example() const override;
+  std::string history(const std::vector<std::pair<std::string, Value>>& calls) const override;
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 };
@@ -158,6 +159,7 @@ struct Pythonic : Format {
   Texts begins() const override { return begin; }
   Texts markers() const override;
   std::string example() const override;
+  std::string history(const std::vector<std::pair<std::string, Value>>& calls) const override;
   // Calls without a mark count only if they name a tool of the request.
   bool bare() const override { return brackets; }
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;

@@ -1,4 +1,5 @@
 #include "app/template/code_points.h"
+#include "app/template/json_text.h"
 #include "app/tools/formats/formats.h"
 
 namespace wherry::app {
@@ -21,6 +22,19 @@ std::string Tagged::example() const {
   std::string call = head + "NAME" + middle + "{ARGUMENTS}}";
   if (listed) call = "[" + call + "]";
   return begin[0] + space + call + space + end;
+}
+
+std::string Tagged::history(const std::vector<std::pair<std::string, Value>>& calls) const {
+  std::string made;
+  for (const auto& [name, arguments] : calls) {
+    const std::string call = head + name + middle + jinja::to_json(arguments) + "}";
+    if (listed) {
+      made += (made.empty() ? "[" : ", ") + call;
+    } else {
+      made += (made.empty() ? "" : "\n") + begin[0] + space + call + space + end;
+    }
+  }
+  return listed ? begin[0] + space + made + "]" + space + end : made;
 }
 
 bool Tagged::calls(Scanner& s, Output& out, const Tools&, const std::string&) const {

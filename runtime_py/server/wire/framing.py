@@ -78,6 +78,7 @@ OPENAI = Framing(
     keep_alive=lambda: b": keep-alive\n\n",
 )
 IGNORED_HEADER = "X-Wherry-Ignored"
+ADAPTED_HEADER = "X-Wherry-Adapted"  # how the messages were adapted to the chat template
 
 
 def ignored_header(names: Sequence[str]) -> dict[str, str]:

@@ -45,6 +45,8 @@ SIDE_FILES = (
     "merges.txt",
     "chat_template*",
 )
+# Chat templates besides the usual one, in a folder of Hugging Face's layout.
+FURTHER_TEMPLATES = "additional_chat_templates/*.jinja"
 INDEX, SHARDS = "tensor-cache.json", "params_shard_*.bin"
 # Files that a runtime reads if they exist, so they must be listed and checked.
 _READ = (
@@ -54,6 +56,8 @@ _READ = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "chat_template.jinja",
+    "chat_template.json",
+    "chat_template.tool_use.jinja",
     HEAD,
     SHARDS,
 )

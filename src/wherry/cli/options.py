@@ -184,6 +184,13 @@ load = stack(
         "chat template.",
     ),
     click.option(
+        "--adapt-messages",
+        type=click.Choice(["on", "off"]),
+        callback=lambda _context, _option, typed: None if typed is None else typed == "on",
+        help="Whether messages that the chat template refuses or leaves out are rewritten for it, "
+        "which the header X-Wherry-Adapted tells; default: on.",
+    ),
+    click.option(
         "--cuda-graphs",
         type=click.Choice(["on", "off"]),
         callback=lambda _context, _option, typed: None if typed is None else typed == "on",

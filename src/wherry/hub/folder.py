@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wherry.artifact.manifest import SIDE_FILES
+from wherry.artifact.manifest import FURTHER_TEMPLATES, SIDE_FILES
 from wherry.base.json_file import read_object
 from wherry.errors import ModelError
 
@@ -14,6 +14,16 @@ def side_files(folder: Path) -> tuple[Path, ...]:
     """Return the files of `folder` that belong to a model besides its weights, sorted by name."""
     found = {p for pattern in SIDE_FILES for p in folder.glob(pattern) if p.is_file()}
     return tuple(sorted(found))
+
+
+def further_templates(folder: Path) -> dict[str, bytes]:
+    """Return the chat templates in a folder of their own, by the names of a compiled model's files.
+
+    `additional_chat_templates/tool_use.jinja` becomes `chat_template.tool_use.jinja`, because the
+    files of a compiled model are in no folders.
+    """
+    found = sorted(folder.glob(FURTHER_TEMPLATES))
+    return {f"chat_template.{path.name}": path.read_bytes() for path in found}
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import huggingface_hub as hf
 from huggingface_hub.errors import HfHubHTTPError
 
-from wherry.artifact.manifest import SIDE_FILES
+from wherry.artifact.manifest import FURTHER_TEMPLATES, SIDE_FILES
 from wherry.base import extras
 from wherry.errors import ModelError, ToolchainError
 
@@ -139,8 +139,8 @@ def _described(file: Any) -> RepositoryFile:
 
 
 def _is_needed(name: str, weights: list[str]) -> bool:
-    of_modules = (MODULE_FILES, *DENSE_FILES)
-    if name.count("/") == 1 and any(fnmatch(name, pattern) for pattern in of_modules):
+    in_folders = (MODULE_FILES, *DENSE_FILES, FURTHER_TEMPLATES)
+    if name.count("/") == 1 and any(fnmatch(name, pattern) for pattern in in_folders):
         return True
     # these files repeat the weights in another layout
     if "/" in name or fnmatch(name, "consolidated*"):

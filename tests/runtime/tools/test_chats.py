@@ -176,12 +176,12 @@ def test_what_the_model_is_told(engine):
 
 def test_templates_that_join_texts_get_texts(engine):
     template = "{{ tools }}{% for m in messages %}{% for c in m.tool_calls or [] %}" + (
-        "{{ '[' + c.function.arguments + ']' }}{% endfor %}{{ m.content }}{% endfor %}"
+        "{{ c.function.name + c.function.arguments }}{% endfor %}{{ m.content }}{% endfor %}"
     )
     it = engine("x", template=template)
     call = {"id": "a", "function": {"name": "f", "arguments": '{"b":1}'}}
     ask(it, messages=[*ASK, {"role": "assistant", "tool_calls": [call]}])
-    assert '[{"b":1}]' in prompt_of(it)
+    assert 'f{"b":1}' in prompt_of(it)
 
 
 def test_a_template_that_knows_no_tools(engine):

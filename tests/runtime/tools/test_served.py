@@ -18,6 +18,7 @@ from ..conftest import core_of
 from ..live_server import live
 from ..test_structured_output import Obedient
 from .test_chats import ASK, CALL, NOW, PLAIN, TEMPLATE, TOOLS
+from .test_history import ALTERNATE
 
 STRICT = [{**t, "function": {**t["function"], "strict": True}} for t in TOOLS]
 SCHEMA = TOOLS[0]["function"]["parameters"]
@@ -200,3 +201,21 @@ def test_parse_with_a_pydantic_model(client):
         model="small", messages=ASK, tools=[openai.pydantic_function_tool(Weather, name="weather")]
     )
     assert answer.choices[0].message.tool_calls[0].function.parsed_arguments == Weather(city="Oslo")
+
+
+def test_what_a_template_refuses_is_adapted_and_told(make):
+    messages = [*ASK, *ASK, {"role": "system", "content": "be kind"}]
+    for adapts in (True, False):
+        model = make(template=ALTERNATE, script=Saying("So."), context=2048, adapt_messages=adapts)
+        with (
+            live(model) as url,
+            openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client,
+        ):
+            create = client.chat.completions.with_raw_response.create
+            if not adapts:
+                with pytest.raises(openai.BadRequestError, match="does not accept these messages"):
+                    create(model="small", messages=messages)
+                continue
+            told = create(model="small", messages=messages).headers["X-Wherry-Adapted"]
+            assert told == "system-reminders, turns-joined"
+            assert "X-Wherry-Adapted" not in create(model="small", messages=ASK).headers

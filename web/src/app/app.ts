@@ -73,6 +73,8 @@ const FILES = [
   "generation_config.json",
   "config.json",
   "chat_template.jinja",
+  "chat_template.json",
+  "chat_template.tool_use.jinja",
   "wherry-head.json",
 ];
 const EVENTS = 64; // maximum number of events in one call of the module

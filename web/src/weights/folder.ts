@@ -26,6 +26,8 @@ const READ = new Set([
   "tokenizer_config.json",
   "special_tokens_map.json",
   "chat_template.jinja",
+  "chat_template.json",
+  "chat_template.tool_use.jinja",
 ]);
 
 /** Select the files of a folder that a browser needs, without those for other runtimes. */

@@ -11,7 +11,7 @@ from typing import Any
 from wherry.errors import ArtifactError
 from wherry.machine.plugins import find_readers
 
-ABI_VERSION = 1  # must equal WHERRY_READERS_ABI_VERSION
+ABI_VERSION = 2  # must equal WHERRY_READERS_ABI_VERSION
 
 # name -> (type of the result, types of the arguments)
 _SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
@@ -21,6 +21,11 @@ _SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "wherry_reader_push": (c_char_p, (c_void_p, c_char_p, c_size_t)),
     "wherry_reader_finish": (c_char_p, (c_void_p,)),
     "wherry_reader_close": (None, (c_void_p,)),
+    "wherry_history_open": (c_void_p, (c_char_p, c_size_t)),
+    "wherry_history_adapt": (c_char_p, (c_void_p, c_char_p, c_size_t)),
+    "wherry_history_close": (None, (c_void_p,)),
+    "wherry_grammar_endless": (c_char_p, (c_char_p, c_size_t)),
+    "wherry_schema_repair": (c_char_p, (c_char_p, c_size_t)),
 }
 
 

@@ -1,0 +1,295 @@
+#include "app/tools/history_steps.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+
+namespace wherry::app {
+
+namespace {
+
+using Items = std::vector<std::pair<Value, Value>>;
+
+// The turns that with_alternate_turns adds.
+constexpr const char *kGoOn = "Go on.", *kSeen = "OK.";
+
+std::string text_at(const Value& message, const char* name) {
+  const Value* found = message.dict().find(name);
+  return found != nullptr && found->is_string() ? found->text() : "";
+}
+
+std::string role_of(const Value& message) { return text_at(message, "role"); }
+std::string content_of(const Value& message) { return text_at(message, "content"); }
+bool is_system(const Value& message) { return role_of(message) == "system"; }
+
+const Values& calls_of(const Value& message) {
+  static const Values kNone;
+  const Value* calls = message.dict().find("tool_calls");
+  return calls != nullptr && calls->is_sequence() ? calls->items() : kNone;
+}
+
+bool blank(const std::string& text) { return jinja::skip_left(text) == text.size(); }
+
+std::string stripped(const std::string& text) {
+  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  return start < end ? text.substr(start, end - start) : "";
+}
+
+std::string joined(const std::string& a, const std::string& b, const char* between = "\n\n") {
+  return a.empty() || b.empty() ? a + b : a + between + b;
+}
+
+// Returns a message with other fields; an undefined value removes its field.
+Value with(const Value& message, Items fields) {
+  Items made;
+  for (const auto& item : message.dict().items) {
+    const bool gone = std::any_of(fields.begin(), fields.end(), [&](const auto& field) {
+      return field.first.text() == item.first.text() && field.second.is(jinja::Kind::kUndefined);
+    });
+    if (!gone) made.push_back(item);
+  }
+  for (auto& field : fields) {
+    if (!field.second.is(jinja::Kind::kUndefined)) made.push_back(std::move(field));
+  }
+  return jinja::make_dict(std::move(made));
+}
+
+Value nothing() { return jinja::undefined(""); }
+
+Value turn(const char* role, std::string content) {
+  return jinja::make_dict({{"role", role}, {"content", std::move(content)}});
+}
+
+// Returns arguments as an object; adds a text that cannot be one to `rest`.
+Value object_of(const Value& arguments, std::string& rest) {
+  if (arguments.is_dict()) return arguments;
+  if (arguments.is_string()) {
+    try {
+      Value value = jinja::from_json(arguments.text());
+      if (value.is_dict()) return value;
+    } catch (const jinja::Failure&) {
+      Value closed = closed_object(arguments.text());
+      if (closed.is_dict()) return closed;
+    }
+  }
+  rest = joined(rest, arguments.is_string() ? arguments.text() : jinja::to_json(arguments), "\n");
+  return jinja::make_dict({});
+}
+
+// Takes the result of a call out of `results`: that of its id, or the first.
+std::pair<bool, Value> result_of(const Value& call, std::vector<Value>& results, bool by_id) {
+  const std::string id = text_at(call, "id");
+  const auto found = std::find_if(results.begin(), results.end(), [&](const Value& result) {
+    return !by_id || text_at(result, "tool_call_id") == id;
+  });
+  if (found == results.end()) return {false, Value()};
+  Value made = *found;
+  results.erase(found);
+  return {true, std::move(made)};
+}
+
+// Whether each result names another of the calls, so that ids tell what belongs together.
+bool named_by_ids(const Values& calls, const Values& results) {
+  std::set<std::string> known, seen;
+  for (const Value& call : calls) known.insert(text_at(call, "id"));
+  return known.size() == calls.size() &&
+         std::all_of(results.begin(), results.end(), [&](const Value& result) {
+           const std::string id = text_at(result, "tool_call_id");
+           return known.count(id) > 0 && seen.insert(id).second;
+         });
+}
+
+}  // namespace
+
+Values with_objects(const Values& messages, bool as_text) {
+  Values made;
+  for (const Value& message : messages) {
+    Values calls;
+    std::string rest;
+    bool changed = false;
+    for (const Value& call : calls_of(message)) {
+      const Value* function = call.dict().find("function");
+      const Value* given = function != nullptr ? function->dict().find("arguments") : nullptr;
+      std::string more;
+      const Value object = given != nullptr ? object_of(*given, more) : jinja::make_dict({});
+      bool same = given != nullptr && given->is_dict() && !as_text;
+      if (as_text && given != nullptr && given->is_string() && more.empty()) {
+        try {
+          same = jinja::from_json(given->text()).is_dict();
+        } catch (const jinja::Failure&) {
+        }
+      }
+      if (same || function == nullptr) {
+        calls.push_back(call);
+        continue;
+      }
+      changed = true;
+      rest = joined(rest, more, "\n");
+      const Value arguments = as_text ? Value(jinja::to_json(object)) : object;
+      calls.push_back(with(call, {{"function", with(*function, {{"arguments", arguments}})}}));
+    }
+    made.push_back(changed ? with(message, {{"content", joined(content_of(message), rest, "\n")},
+                                            {"tool_calls", jinja::make_list(std::move(calls))}})
+                           : message);
+  }
+  return made;
+}
+
+Values with_written_calls(const Values& messages, const Family& family) {
+  Values made;
+  for (const Value& message : messages) {
+    std::vector<std::pair<std::string, Value>> calls;
+    std::string rest;
+    for (const Value& call : calls_of(message)) {
+      const Value* function = call.dict().find("function");
+      const Value* given = function != nullptr ? function->dict().find("arguments") : nullptr;
+      if (given == nullptr) continue;
+      calls.emplace_back(text_at(*function, "name"), object_of(*given, rest));
+    }
+    if (calls.empty()) {
+      made.push_back(message);
+      continue;
+    }
+    const std::string text = joined(content_of(message), rest, "\n");
+    made.push_back(with(message, {{"content", joined(text, family.format->history(calls), "\n")},
+                                  {"tool_calls", nothing()}}));
+  }
+  return made;
+}
+
+Values with_one_call_a_turn(const Values& messages) {
+  Values made;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Values& calls = calls_of(messages[i]);
+    if (calls.size() < 2) {
+      made.push_back(messages[i]);
+      continue;
+    }
+    Values results;
+    for (; i + 1 < messages.size() && role_of(messages[i + 1]) == "tool"; ++i) {
+      results.push_back(messages[i + 1]);
+    }
+    const bool by_id = named_by_ids(calls, results);
+    const Value& message = messages[i - results.size()];
+    for (size_t k = 0; k < calls.size(); ++k) {
+      Items fields = {{"tool_calls", jinja::make_list({calls[k]})}};
+      if (k > 0) {
+        fields.emplace_back("content", "");
+        for (const char* name : {"reasoning_content", "thinking"}) {
+          fields.emplace_back(name, nothing());
+        }
+      }
+      made.push_back(with(message, std::move(fields)));
+      auto [found, result] = result_of(calls[k], results, by_id);
+      if (found) made.push_back(std::move(result));
+    }
+    made.insert(made.end(), results.begin(), results.end());
+  }
+  return made;
+}
+
+Values with_text_apart(const Values& messages) {
+  Values made;
+  for (const Value& message : messages) {
+    if (calls_of(message).empty() || blank(content_of(message))) {
+      made.push_back(message);
+      continue;
+    }
+    made.push_back(turn("assistant", content_of(message)));
+    made.push_back(with(message, {{"content", ""}}));
+  }
+  return made;
+}
+
+Values with_one_system(const Values& messages) {
+  const auto end = std::find_if_not(messages.begin(), messages.end(), is_system);
+  if (end - messages.begin() < 2) return messages;
+  std::string text;
+  for (auto at = messages.begin(); at != end; ++at) text = joined(text, content_of(*at));
+  Values made = {with(messages[0], {{"content", text}})};
+  made.insert(made.end(), end, messages.end());
+  return made;
+}
+
+Values with_reminders(const Values& messages) {
+  Values made;
+  bool spoken = false;
+  for (const Value& message : messages) {
+    const bool system = is_system(message);
+    spoken = spoken || !system;
+    if (!spoken || !system) {
+      made.push_back(message);
+    } else if (!blank(content_of(message))) {
+      made.push_back(turn(
+          "user", "<system-reminder>\n" + stripped(content_of(message)) + "\n</system-reminder>"));
+    }
+  }
+  return made;
+}
+
+Values without_system(const Values& messages) {
+  const auto end = std::find_if_not(messages.begin(), messages.end(), is_system);
+  if (end == messages.begin()) return messages;
+  std::string text;
+  for (auto at = messages.begin(); at != end; ++at) text = joined(text, content_of(*at));
+  Values made(end, messages.end());
+  if (!made.empty() && role_of(made[0]) == "user") {
+    made[0] = with(made[0], {{"content", joined(text, content_of(made[0]))}});
+  } else if (!blank(text) || made.empty()) {
+    made.insert(made.begin(), turn("user", text));
+  }
+  return made;
+}
+
+Values without_empty(const Values& messages) {
+  Values made;
+  for (const Value& message : messages) {
+    const bool empty = role_of(message) == "assistant" && calls_of(message).empty() &&
+                       blank(content_of(message)) && text_at(message, "reasoning_content").empty();
+    if (!empty) made.push_back(message);
+  }
+  return made;
+}
+
+Values with_joined_turns(const Values& messages) {
+  Values made;
+  for (const Value& message : messages) {
+    const std::string role = role_of(message);
+    const bool joins = !made.empty() && role_of(made.back()) == role &&
+                       (role == "user" || (role == "assistant" && calls_of(made.back()).empty()));
+    if (!joins) {
+      made.push_back(message);
+      continue;
+    }
+    const Value last = made.back();
+    Items fields = {{"content", joined(content_of(last), content_of(message))}};
+    for (const char* name : {"reasoning_content", "thinking"}) {
+      const std::string text = joined(text_at(last, name), text_at(message, name));
+      if (!text.empty()) fields.emplace_back(name, text);
+    }
+    made.back() = with(message, std::move(fields));
+  }
+  return made;
+}
+
+Values with_alternate_turns(const Values& messages) {
+  Values made;
+  bool due = true;  // whether the next turn is the user's
+  for (const Value& message : messages) {
+    const std::string role = role_of(message);
+    if (role == "user") {
+      if (!due) made.push_back(turn("assistant", kSeen));
+      due = false;
+    } else if (role == "assistant" && calls_of(message).empty()) {
+      if (due) made.push_back(turn("user", kGoOn));
+      due = true;
+    }
+    made.push_back(message);
+  }
+  return made;
+}
+
+}  // namespace wherry::app
