@@ -53,9 +53,16 @@ export default defineConfig(
     files: ["bench/**"],
     languageOptions: {
       globals: Object.fromEntries(
-        ["document", "fetch", "File", "location", "MutationObserver", "performance", "Worker"].map(
-          (name) => [name, "readonly"],
-        ),
+        [
+          "document",
+          "fetch",
+          "File",
+          "localStorage",
+          "location",
+          "MutationObserver",
+          "performance",
+          "Worker",
+        ].map((name) => [name, "readonly"]),
       ),
     },
   },

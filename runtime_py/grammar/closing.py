@@ -119,7 +119,7 @@ def _close(schema: Schema, together: list[Schema]) -> None:
     for part in together:
         names |= dict.fromkeys(n for n in _list(part.get("required")) if isinstance(n, str))
     properties = _map(schema.get("properties"))
-    more = {name: {} for name in names if name not in properties}
+    more: Schema = {name: {} for name in names if name not in properties}
     if more or len(together) > 1:
         schema["properties"] = {**properties, **more}
     patterns = dict.fromkeys(p for s in together[1:] for p in _map(s.get("patternProperties")))
