@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ..errors import RequestError
 from ..shapes.kinds import Message
-from ..shapes.tools import CalledFunction, MessageCall, Tool
+from ..shapes.tools import MessageCall, Tool
 from .dialect import Dialect
 
 _PREAMBLE = (
@@ -73,7 +73,7 @@ def _calls(message: Message) -> Sequence[MessageCall]:
     if message.tool_calls or older is None:
         return message.tool_calls or ()
     try:
-        return [MessageCall(function=CalledFunction.model_validate(older))]
+        return [MessageCall.model_validate({"function": older})]
     except ValidationError as e:
         raise RequestError(
             "function_call in a message takes a name and arguments", param="messages"
