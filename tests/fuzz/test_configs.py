@@ -34,7 +34,7 @@ EXPORTED = 6  # each of so many is exported, too, which takes a second
 LONG = 100_000  # tokens of a context for which LongRoPE has other frequencies
 
 
-def whole(name: str) -> dict[str, Any]:
+def complete_config(name: str) -> dict[str, Any]:
     """The config.json of a family, as transformers writes it."""
     case = {**CASES, **ENCODERS, **ENCODER_DECODERS}[name]
     fields = {**COMMON, **case.config}
@@ -97,7 +97,7 @@ def attempt(config: dict[str, Any], folder: Path, *, exported: bool) -> None:
 
 def broken(name: str, seed: int, count: int) -> list[str]:
     """Return what went wrong with changed files: the change, and the end of the traceback."""
-    original, found = whole(name), []
+    original, found = complete_config(name), []
     with tempfile.TemporaryDirectory() as folder:
         for n in range(count):
             rng = random.Random(f"{name} {seed} {n}")

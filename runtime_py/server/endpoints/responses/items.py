@@ -190,7 +190,7 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
             messages.append({"role": item["role"], "content": content})
         elif kind in OUTPUTS:
             if item["call_id"]:
-                content = item["output"] if "output" in item else _found(item["tools"])
+                content = item["output"] if "output" in item else _names_of_tools(item["tools"])
                 answer = {"tool_call_id": item["call_id"], "content": content}
                 messages.append({"role": "tool", **answer})
         elif kind != "additional_tools" and item.get("call_id", True):
@@ -200,7 +200,7 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
     return messages
 
 
-def _found(tools: Iterable[Json]) -> str:
+def _names_of_tools(tools: Iterable[Json]) -> str:
     """Return what the model reads as the result of a search for tools."""
     spaces = ((t.get("name"), t.get("tools") or [t]) for t in tools)
     names = [
