@@ -52,10 +52,10 @@ def _attempt(check: Callable[[], str]) -> dict[str, Any]:
     try:
         return {"ok": True, "found": check()}
     except Exception as e:
-        return {"ok": False, "found": _first_line(e)}
+        return {"ok": False, "found": _description(e)}
 
 
-def _first_line(error: Exception) -> str:
+def _description(error: Exception) -> str:
     """Describe an error: ours say what to do, and of others the class says more than the text."""
     return str(error) if isinstance(error, WherryError) else f"{type(error).__name__}: {error}"
 
@@ -70,7 +70,7 @@ def _devices() -> dict[str, dict[str, Any]]:
             listed = [asdict(device) for device in devices.list_devices(kind)]
             found[kind] = {"devices": listed, "problem": devices.problems(kind)}
         except Exception as e:  # an error of one kind must not hide the others
-            found[kind] = {"devices": [], "problem": _first_line(e)}
+            found[kind] = {"devices": [], "problem": _description(e)}
     return found
 
 
