@@ -46,6 +46,9 @@ class Reader {
     return true;
   }
 
+  // Passes a character, if there is one.
+  void pass() { at_ = std::min(at_ + 1, text_.size()); }
+
   void skip_line() { at_ = std::min(text_.find('\n', at_), text_.size()); }
 
   void space() {
@@ -62,8 +65,10 @@ class Reader {
 
   // Reads text up to an unescaped mark.
   void up_to(char mark) {
-    for (; !done() && text_[at_] != mark; ++at_) at_ += text_[at_] == '\\';
-    ++at_;
+    for (; !done() && text_[at_] != mark; pass()) {
+      if (text_[at_] == '\\') pass();
+    }
+    pass();
   }
 
   // Reads what stands between braces, as %json {...} has it.
@@ -79,7 +84,7 @@ class Reader {
       depth += text_[at_] == '{' ? 1 : text_[at_] == '}' ? -1 : 0;
       if (depth == 0) break;
     }
-    ++at_;
+    pass();
   }
 
   std::string name() {
@@ -163,7 +168,7 @@ class Reader {
       up_to(']');
     } else if ((c == '(' || c == '[') && depth < kDeepestGroup) {
       const bool ends = alternatives(depth + 1);
-      ++at_;
+      pass();
       return ends || c == '[';
     } else if (c == '%') {
       name();
