@@ -78,6 +78,9 @@ class Reader {
     }
   }
 
+  // Whether the field is one of the groups that were read.
+  bool reads(const std::string& name) const { return seen_.count(name) > 0; }
+
   Fields done() {
     check_.raise();
     std::vector<std::pair<Value, Value>> items = given_.dict().items;
@@ -274,15 +277,16 @@ class Reader {
 };
 
 // Rejects unsupported fields that would change the result if ignored: first those that no runtime
-// supports, then those that only the Python server supports.
-void refuse_unknown(const Value& request) {
+// supports, then those that only the Python server supports. A name may be another kind of
+// request's field, which `reader` has read.
+void refuse_unknown(const Value& request, const Reader& reader) {
   std::string names, first;
   for (const char* group : {"refused", "sampling", "shared", "chat", "completion"}) {
     for (const Value& row : data().dict().find(std::string_view(group))->items()) {
       if (std::string_view(group) != "refused" && is_taken(row)) continue;
       const std::string& name = row.dict().find("name")->text();
       const Value* value = request.dict().find(std::string_view(name));
-      if (value == nullptr || value->is_none()) continue;
+      if (value == nullptr || value->is_none() || reader.reads(name)) continue;
       if (lists(row, "nothing", *value)) continue;
       if (first.empty()) first = name;
       names += (names.empty() ? "" : ", ") + name;
@@ -306,7 +310,7 @@ Fields checked(const Value& request, void (*read)(Reader&)) {
   Reader reader(request);
   read(reader);
   Fields made = reader.done();
-  refuse_unknown(request);
+  refuse_unknown(request, reader);
   if (const Value* tools = made.find("tools")) refuse_tools(*tools);
   return made;
 }
