@@ -125,6 +125,7 @@ class Reader {
     const std::string& name = field(row);
     if (!is_taken(row) || !seen_.insert(name).second) return;
     const std::string given = given_name(row);
+    seen_.insert(given);
     const Value* value = given_.dict().find(std::string_view(given));
     if (value == nullptr && has(row, "required")) return check_.missing(name);
     if (value == nullptr || (value->is_none() && !has(row, "required"))) return;

@@ -56,7 +56,7 @@ def described(tool: Tool) -> dict[str, Any]:
     function = tool.function.model_dump(exclude_none=True, exclude={"strict"})
     function.setdefault("description", "")
     function["parameters"] = tool.function.schema_of_arguments
-    return {**extra, "type": "function", "function": function}
+    return {"type": "function", "function": function, **extra}
 
 
 def _names_of_calls(messages: Sequence[Message]) -> dict[str, str]:
