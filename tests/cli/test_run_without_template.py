@@ -13,7 +13,9 @@ from wherry.errors import UsageError
 from wherry.runtime import MLCEngine
 
 
-def test_it_names_the_option(monkeypatch):
+def test_it_names_the_option(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
     model = make_model("so", template=None)
 
     @contextlib.contextmanager
