@@ -16,6 +16,7 @@ from wherry.runtime import MLCEngine
 def test_it_names_the_option(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "config.json").write_text("{}")
     model = make_model("so", template=None)
 
     @contextlib.contextmanager
