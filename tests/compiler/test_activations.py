@@ -26,7 +26,7 @@ def test_gpus_have_none():
     ("target", "quant", "asked", "found"),
     [
         ("cpu:x86-64-v3", "q4f16_1", {}, ("int8", "float16")),
-        ("cpu:x86-64-v3", "q0f32", {}, ("float", "float16")),
+        ("cpu:x86-64-v3", "q0f32", {}, ("float", "float32")),
         ("cpu:x86-64-v3+", "q4f16_1", {"activations": "bf16"}, ("bf16", "float16")),
         ("cpu:x86-64-v3+", "q0f16", {"activations": "bf16"}, ("bf16", "float16")),
         ("cpu:x86-64-v3", "q0f16", {"kv_dtype": "int8"}, ("float", "int8")),

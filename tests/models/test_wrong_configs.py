@@ -11,7 +11,7 @@ from wherry.compiler.load import describe
 from wherry.errors import ModelError
 from wherry.models.config import about_config
 
-from ..fuzz.test_configs import whole
+from ..fuzz.test_configs import complete_config
 
 LOCAL = {"rope_type": "default", "rope_theta": 10000.0}
 
@@ -75,7 +75,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_the_field_is_named(name, tmp_path):
     family, change, said = WRONG[name]
-    config = whole(family)
+    config = complete_config(family)
     config |= change(config) if callable(change) else change
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match=said):
@@ -89,7 +89,7 @@ def test_a_net_for_the_rest(tmp_path, monkeypatch):
             {}["sail"]
     with pytest.raises(ModelError, match=r"^own$"), about_config("boat"):
         raise ModelError("own")
-    (tmp_path / "config.json").write_text(json.dumps(whole("llama")))
+    (tmp_path / "config.json").write_text(json.dumps(complete_config("llama")))
     found = describe(tmp_path)
     monkeypatch.setattr(type(found.config), "biases", lambda self: [][1])
     with pytest.raises(ModelError, match="IndexError"):

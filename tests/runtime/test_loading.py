@@ -105,8 +105,8 @@ def test_wrong_options(load, monkeypatch):
     with pytest.raises(UsageError, match="threads is 0"):
         load(threads=0)
     for open_ in (MLCEngine, AsyncMLCEngine, LoadedModel.load):
-        known = "context, cuda_graphs, device, draft, draft_head, kv_dtype"
-        with pytest.raises(TypeError, match=rf"unknown options color; .* {known}"):
+        known = "adapt_messages, context, cuda_graphs, device, draft, draft_head, kv_dtype"
+        with pytest.raises(TypeError, match=rf"unknown options 'color'; .* {known}"):
             open_("model", color=1)
     monkeypatch.setenv("WHERRY_THREADS", "many")
     with pytest.raises(UsageError, match="WHERRY_THREADS"):

@@ -126,7 +126,9 @@ bool Shapes::fits(const Value& value, const Goal& goal) {
 }
 
 bool Shapes::fits(const Value& value, const Shape& shape) {
-  steps_.take(4);
+  const size_t compared = (shape.constants ? shape.constants->size() : 0) + shape.excluded.size() +
+                          shape.numbers.limits.size();
+  steps_.take(4 + compared / 8);
   const unsigned type = type_of(value);
   const auto is = [&](const Value& other) { return same(value, other); };
   if ((shape.types & type) == 0) return false;
