@@ -215,7 +215,7 @@ def test_wrong_arguments_are_all_named(engine):
         engine.chat.completions.create(messages=HI, temperature=9, top_p=0)
     assert "temperature" in str(e.value)
     assert "top_p" in str(e.value)
-    with pytest.raises(UsageError, match="'max_token' .did you mean 'max_tokens'"):
+    with pytest.raises(UsageError, match=r"'max_token' .did you mean 'max_tokens'"):
         engine.chat.completions.create(messages=HI, max_token=3)
     with pytest.raises(RequestError, match=r"tools\[0\].custom.name"):
         engine.chat.completions.create(messages=HI, tools=[{"type": "custom", "custom": {}}])
