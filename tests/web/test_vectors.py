@@ -54,7 +54,8 @@ def both(request, tools, compiled, tmp_path_factory):
 def test_answers_are_pythons(both):
     name, told, engine = both
     for row, found in zip(rows(VECTORS, name), told, strict=False):
-        assert fixed(found) == answered(engine, row), row
+        # numbers by their value: JavaScript writes 1.0 as 1
+        assert json.loads(fixed(found)) == json.loads(answered(engine, row)), row
 
 
 @pytest.mark.cpu

@@ -49,7 +49,7 @@ _TEMPLATES: list[tuple[str, dict[str, Any]]] = [
         {},
     ),
     (
-        "{% for m in messages %}\n  {% if m.role == 'user' %}\n{{ m.content }}\n"
+        "{% for m in messages %}\n  {% if m.role != 'tool' %}\n{{ m.content }}\n"
         "  {% endif %}\n{% endfor %}\n",
         {},
     ),
@@ -60,8 +60,8 @@ _TEMPLATES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("{{ messages | length }}", {"messages": []}),
     (
-        "{% for m in messages %}{% if m.role == 'system' %}{% continue %}{% endif %}"
-        "[{{ m.content }}]{% endfor %}",
+        "{% for m in messages %}[{{ m.content }}]{% if m.role == 'system' %}{% continue %}"
+        "{% endif %}!{% endfor %}",
         {},
     ),
     ("{{ messages[1] | tojson }}{{ messages[0] | tojson(indent=1) }}{{ 'ü<>' | tojson }}", {}),

@@ -270,7 +270,7 @@ for (const kind of KINDS) {
         asked({ temprature: 0 }),
         /no field temprature here\. Is it temperature\?/,
       );
-      await assert.rejects(asked({ documents: [] }), /Fields are add_generation_prompt, .*top_p/);
+      await assert.rejects(asked({ wobble: [] }), /Fields are add_generation_prompt, .*top_p/);
       await asked({ user: "me", metadata: {}, store: true, temprature: null });
     });
 

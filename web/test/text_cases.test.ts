@@ -53,8 +53,12 @@ for (const [name, own] of Object.entries(cases.tokenizers)) {
     it("gives the same pieces of text", async () => {
       for (const { prompt, ids, pieces } of own.detokenize.slice(0, 16)) {
         if (prompt.length === 0 || ids.length === 0) continue;
-        // text of the last token, and the text that was withheld before it
-        const rest = pieces.slice(-2).join("");
+        // text of the last token, and the text that was withheld before it, without a character
+        // that is not complete
+        const rest = pieces
+          .slice(-2)
+          .join("")
+          .replace(/\uFFFD+$/, "");
         const wanted = [...pieces.slice(0, -2), rest].filter(Boolean);
         assert.deepEqual(
           await streamed(files, prompt, ids),
