@@ -11,7 +11,7 @@ stay in L1, multiplies up to `TOGETHER` blocks of rows by these, and keeps the s
 to chunk. The rows' next chunk is prefetched into L2: a core reads tiles from L3 at a sixth of the
 speed. Rows are rounded to bfloat16 once for all tasks.
 
-On a Emerald Rapids, products reach 2.3 TFLOP/s of 2.9 with rows in L2 and these 16 KiB in L1; 0.7
+On an Emerald Rapids, products reach 2.3 TFLOP/s of 2.9 with rows in L2 and these 16 KiB in L1; 0.7
 with 32 KiB, which L1 cannot keep along with the rows; 0.45 with rows in L3.
 """
 

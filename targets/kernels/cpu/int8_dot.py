@@ -277,7 +277,7 @@ _NIBBLES: dict[Dot, Int8Dot] = {
     "vnni512": Int8Dot(
         lanes=16,
         # With 16 rows LLVM spills 21 vectors a group: on a Zen 5 48% of the peak in place of 70%,
-        # within 5% of each other on a Emerald Rapids, 67.5 and 66 cycles by LLVM's model of Zen 4.
+        # within 5% of each other on an Emerald Rapids, 67.5 and 66 cycles by LLVM's model of Zen 4.
         heights=(8, 4, 2, 1),
         compute=_vpdpbusd(16),
         operands=nibbles,
