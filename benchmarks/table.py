@@ -17,7 +17,7 @@ keep ratios. The newest row of each kind is shown. [How to repeat them](../bench
 On CPUs with AMX, int8 prompts take twice the time of torch's in bfloat16; `--activations bf16` is
 for them. On an Emerald Rapids that is shared (equal code took up to four times as long a second
 later), 512 tokens of Llama 3.2 1B in 4 bits took 0.4 to 0.6 of the time of int8 on a thread; the
-row below compares it with llama.cpp's AMX code (clang 19). Compared with torch it is undecided: 314,
+row below compares it with llama.cpp's AMX code (clang 19). Against torch it is undecided: 314,
 170 and 126 tokens/s, torch 268 at best and 192 in the median, one after the other. Linears alone
 run at 0.35 of the units' peak with 512 rows; the rest is lost between L2 and the tiles.
 """
