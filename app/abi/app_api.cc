@@ -8,8 +8,8 @@
 #include "app/chat/app.h"
 #include "app/chat/open.h"
 #include "app/chat/talk.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 #include "support/thread_limit.h"
 #include "wherry_app.h"
 
@@ -116,10 +116,10 @@ int wherry_app_render(wherry_app* app, const char* request_json, size_t length, 
     require(text_length, "text_length");
     wherry::app::Value request;
     try {
-      request = wherry::jinja::from_json(
-          wherry::jinja::well_formed(std::string_view(request_json, length)),
-          wherry::jinja::Halves::kKept);
-    } catch (const wherry::jinja::Failure& failure) {
+      request = wherry::json::from_json(
+          wherry::unicode::well_formed(std::string_view(request_json, length)),
+          wherry::json::Halves::kKept);
+    } catch (const wherry::json::Failure& failure) {
       throw wherry::Error(WHERRY_INVALID_ARGUMENT, failure.what());
     }
     const wherry::app::Fields fields = wherry::app::checked_chat(request);

@@ -7,7 +7,7 @@
 #endif
 
 #include "app/chat/status.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -16,11 +16,11 @@ namespace {
 constexpr size_t kEvents = 64;  // upper bound on events read per call
 
 Value rows_of(const std::vector<PassedOver>& passed) {
-  jinja::Values rows;
+  json::Values rows;
   for (const PassedOver& one : passed) {
-    rows.push_back(jinja::make_dict({{"code", one.name}, {"reason", one.reason}}));
+    rows.push_back(json::make_dict({{"code", one.name}, {"reason", one.reason}}));
   }
-  return jinja::make_list(std::move(rows));
+  return json::make_list(std::move(rows));
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ std::string App::stats() const {
   stats.size = sizeof stats;
   check(wherry_engine_stats(engine(), &stats));
   const auto count = [](uint64_t value) { return Value(static_cast<int64_t>(value)); };
-  return jinja::to_compact_json(jinja::make_dict({
+  return json::to_compact_json(json::make_dict({
       {"model", model_.name},
       {"device", code_.device},
       {"code", code_.name.empty() ? Value() : Value(code_.name)},

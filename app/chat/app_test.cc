@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "abi/c_api.h"
-#include "app/template/json_text.h"
 #include "app/testing/gated_grammars.h"
+#include "app/value/json_text.h"
 #include "testing/fake_model.h"
 
 namespace {
@@ -34,7 +34,7 @@ class Heard {
     std::unique_lock lock(mutex_);
     CHECK(changed_.wait_for(lock, kPatience, [&] { return ends_ > 0; }));
     CHECK_EQ(ends_, 1);
-    const Fields fields(jinja::from_json(last_));
+    const Fields fields(json::from_json(last_));
     if (const Value* error = fields.find("error")) return Fields(*error).text("code");
     return Fields(fields.find("choices")->items()[0]).text("finish_reason");
   }
@@ -58,7 +58,7 @@ std::unique_ptr<App> app_at(Gate& gate) {
   CHECK_EQ(wherry_engine_create(model.get(), nullptr, R"({"max_batch": 4})", &engine), WHERRY_OK);
   Speech speech;
   speech.tokenizer = byte_tokenizer();
-  speech.defaults = jinja::make_dict({});
+  speech.defaults = json::make_dict({});
   return std::make_unique<App>("fake", std::move(speech), std::move(model), EnginePtr(engine),
                                options.context, options.vocab, compiler_at(gate));
 }

@@ -11,7 +11,7 @@ namespace {
 using Items = std::vector<std::pair<Value, Value>>;
 
 Value no_parameters() {
-  return jinja::make_dict({{"type", "object"}, {"properties", jinja::make_dict({})}});
+  return json::make_dict({{"type", "object"}, {"properties", json::make_dict({})}});
 }
 
 const Value& function_of(const Value& tool) { return *tool.dict().find("function"); }
@@ -24,7 +24,7 @@ const std::string& name_of(const Value& tool) {
 Value described(const Value& tool) {
   const Fields given(function_of(tool));
   const Value* parameters = given.find("parameters");
-  const bool has = parameters != nullptr && jinja::truth(*parameters);
+  const bool has = parameters != nullptr && json::truth(*parameters);
   Items function = {{"name", *given.find("name")}};
   if (const Value* words = given.find("description")) function.emplace_back("description", *words);
   if (parameters != nullptr) function.emplace_back("parameters", *parameters);
@@ -33,13 +33,13 @@ Value described(const Value& tool) {
   }
   if (!given.has("description")) function.emplace_back("description", "");
   function.emplace_back("parameters", has ? *parameters : no_parameters());
-  Items made = {{"type", "function"}, {"function", jinja::make_dict(std::move(function))}};
+  Items made = {{"type", "function"}, {"function", json::make_dict(std::move(function))}};
   for (const auto& [name, value] : tool.dict().items) {
     if (name.text() != "type" && name.text() != "function" && !value.is_none()) {
       made.emplace_back(name, value);
     }
   }
-  return jinja::make_dict(std::move(made));
+  return json::make_dict(std::move(made));
 }
 
 bool is_strict(const Value& function) {
@@ -56,7 +56,7 @@ class Choosing {
           std::any_of(tools_.begin() + static_cast<std::ptrdiff_t>(i) + 1, tools_.end(),
                       [&](const Value& other) { return name_of(other) == name_of(tools_[i]); });
       if (twice) {
-        throw RequestError("tools has " + jinja::repr_text(name_of(tools_[i])) + " twice", "tools");
+        throw RequestError("tools has " + json::repr_text(name_of(tools_[i])) + " twice", "tools");
       }
     }
   }
@@ -67,9 +67,9 @@ class Choosing {
     std::string names;
     for (const Value& tool : tools_) {
       if (name_of(tool) == name) return tool;
-      names += (names.empty() ? "" : ", ") + jinja::repr_text(name_of(tool));
+      names += (names.empty() ? "" : ", ") + json::repr_text(name_of(tool));
     }
-    throw RequestError(std::string(where) + " is " + jinja::repr_text(name) + "; tools has " +
+    throw RequestError(std::string(where) + " is " + json::repr_text(name) + "; tools has " +
                            (names.empty() ? "none" : names),
                        where);
   }
@@ -81,7 +81,7 @@ class Choosing {
       must = choice->text() == "required" || choice->text() == "any";
       if (must && tools_.empty()) {
         throw RequestError(
-            "tool_choice is " + jinja::repr_text(choice->text()) + "; there are no tools",
+            "tool_choice is " + json::repr_text(choice->text()) + "; there are no tools",
             "tool_choice");
       }
       return choice->text() == "none" ? Values() : tools_;

@@ -10,7 +10,7 @@
 namespace wherry::app {
 
 struct AskedTools {
-  jinja::Values tools;       // tools in the form that templates print
+  json::Values tools;        // tools in the form that templates print
   std::vector<bool> strict;  // for each tool, whether a grammar enforces its schema
   bool must = false;         // whether the model has to call a tool
   // Whether the request names the tool to call: OpenAI's responses then end with "stop".

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "app/template/code_points.h"
 #include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -67,7 +67,7 @@ Delta Choice::push(const wherry_event& event, const std::string& error) {
 std::vector<Part> Choice::parsed(const wherry_event& event, const std::string& error) {
   bool thinks = parser_->reasoning();
   const std::string text = accept(event, error);
-  given_ += jinja::count_code_points(text);
+  given_ += unicode::count_code_points(text);
   std::vector<Part> parts;
   if (!text.empty()) parts = parser_->push(text);
   thinks = thinks || parser_->reasoning();
@@ -147,7 +147,7 @@ std::string Choice::accept(const wherry_event& event, const std::string& error) 
 // Returns a token's text and records its log probability from the event.
 std::string Choice::piece(const wherry_event& event) {
   std::string text = detokenizer_.push(event.token);
-  const size_t end = decoded_ + jinja::count_code_points(text);
+  const size_t end = decoded_ + unicode::count_code_points(text);
   if (plan_.logprobs) {
     LoggedToken logged{tokenizer_.piece(event.token), event.logprob, {}, decoded_};
     for (int32_t i = 0; i < event.n_top; ++i) {

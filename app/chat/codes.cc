@@ -2,7 +2,7 @@
 
 #include "app/chat/cpu_features.h"
 #include "app/chat/libraries.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {
@@ -30,14 +30,14 @@ std::string obstacle_of_devices(const std::string& device, bool automatic) {
   const std::string kind = kind_of(device);
   const std::string json = linked_devices(kind);
   if (json.empty()) return "";  // a plugin outside of this library
-  const Value found = jinja::from_json(json);
+  const Value found = json::from_json(json);
   const Value* devices = found.is_dict() ? found.dict().find("devices") : nullptr;
   if (devices == nullptr || !devices->is_sequence() || devices->items().empty()) {
     return "no " + kind + " device works here" + text_at(found, "problems");
   }
   const Value& first = devices->items()[0];
   const Value* software = first.is_dict() ? first.dict().find("software") : nullptr;
-  if (automatic && software != nullptr && jinja::truth(*software)) {
+  if (automatic && software != nullptr && json::truth(*software)) {
     return "its device " + text_at(first, "name") +
            " is a program on the CPU, slower than the code for the CPU. Option \"device\": \"" +
            kind + "\" takes it all the same";
@@ -50,7 +50,7 @@ std::string obstacle_of_devices(const std::string& device, bool automatic) {
 std::vector<Code> linked_codes(const Manifest& manifest) {
   const std::string json = linked_table();
   if (json.empty() || manifest.linked.empty()) return {};
-  const Value table = jinja::from_json(json);
+  const Value table = json::from_json(json);
   const Value* rows = table.is_dict() ? table.dict().find(Value(manifest.linked)) : nullptr;
   if (rows == nullptr || !rows->is_sequence()) return {};
   std::vector<Code> codes;

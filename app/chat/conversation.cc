@@ -4,8 +4,8 @@
 #include <map>
 
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -24,7 +24,7 @@ std::string text_of(const Value* content, size_t index) {
     const bool text = type == "text" || type == "input_text" || type == "output_text";
     if (!text || !part.has("text")) {
       throw RequestError(
-          "Content of type " + jinja::repr_text(type) + " is not supported; this model reads text",
+          "Content of type " + json::repr_text(type) + " is not supported; this model reads text",
           "messages[" + std::to_string(index) + "].content[" + std::to_string(i) + "].type",
           "unsupported_content");
     }
@@ -42,7 +42,7 @@ Values calls_of(const Fields& message) {
   if (!older->is_dict() || Fields(*older).text("name").empty()) {
     throw RequestError("function_call in a message takes a name and arguments", "messages");
   }
-  return {jinja::make_dict({{"type", "function"}, {"function", *older}})};
+  return {json::make_dict({{"type", "function"}, {"function", *older}})};
 }
 
 Names names_of_calls(const Value& messages) {
@@ -60,15 +60,15 @@ Names names_of_calls(const Value& messages) {
 // stays as it is, because the model should see what it wrote.
 Value arguments_of(const Fields& function, const Dialect& dialect) {
   const Value* given = function.find("arguments");
-  const Value arguments = given != nullptr && jinja::truth(*given) ? *given : Value("{}");
+  const Value arguments = given != nullptr && json::truth(*given) ? *given : Value("{}");
   if (dialect.takes_text()) {
-    return arguments.is_string() ? arguments : Value(jinja::to_json(arguments));
+    return arguments.is_string() ? arguments : Value(json::to_json(arguments));
   }
   if (!arguments.is_string()) return arguments;
   try {
-    Value object = jinja::from_json(arguments.text());
+    Value object = json::from_json(arguments.text());
     return object.is_dict() ? object : arguments;
-  } catch (const jinja::Failure&) {
+  } catch (const json::Failure&) {
     return arguments;
   }
 }
@@ -78,9 +78,9 @@ Value call_of(const Value& call, const Dialect& dialect) {
   Items made;
   if (fields.has("id")) made.emplace_back("id", dialect.family().known_id(fields.text("id")));
   made.emplace_back("type", "function");
-  made.emplace_back("function", jinja::make_dict({{"name", function.text("name")},
-                                                  {"arguments", arguments_of(function, dialect)}}));
-  return jinja::make_dict(std::move(made));
+  made.emplace_back("function", json::make_dict({{"name", function.text("name")},
+                                                 {"arguments", arguments_of(function, dialect)}}));
+  return json::make_dict(std::move(made));
 }
 
 // Returns the fields of a message unchanged, known fields first.
@@ -122,7 +122,7 @@ Value plain(const Value& message, size_t index, const Names& names, const Dialec
   Values calls;
   for (const Value& call : calls_of(fields)) calls.push_back(call_of(call, dialect));
   const bool calling = !calls.empty();
-  if (calling) made.emplace_back("tool_calls", jinja::make_list(std::move(calls)));
+  if (calling) made.emplace_back("tool_calls", json::make_list(std::move(calls)));
   std::string thoughts = fields.text("reasoning_content");
   if (thoughts.empty()) thoughts = fields.text("reasoning");
   if (!thoughts.empty()) {
@@ -130,11 +130,11 @@ Value plain(const Value& message, size_t index, const Names& names, const Dialec
     const bool spoken = !content.empty() && calling;
     if (dialect.family().thinking_field && !spoken) made.emplace_back("thinking", thoughts);
   }
-  return jinja::make_dict(std::move(made));
+  return json::make_dict(std::move(made));
 }
 
 std::string stripped(const std::string& text) {
-  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  const size_t start = unicode::skip_left(text), end = unicode::skip_right(text);
   return start < end ? text.substr(start, end - start) : "";
 }
 
@@ -145,7 +145,7 @@ Value with_content(const Value& message, const std::string& content, bool calls 
     if (calls || name.text() != "tool_calls") made.emplace_back(name, value);
   }
   made.emplace_back("content", content);
-  return jinja::make_dict(std::move(made));
+  return json::make_dict(std::move(made));
 }
 
 std::string content_of(const Value& message) { return Fields(message).text("content"); }
@@ -162,7 +162,7 @@ Values without_calls(const Values& messages) {
         text = content_of(made.back()) + "\n\n" + text;
         made.pop_back();
       }
-      made.push_back(jinja::make_dict({{"role", "user"}, {"content", text}}));
+      made.push_back(json::make_dict({{"role", "user"}, {"content", text}}));
       results = true;
       continue;
     }
@@ -173,7 +173,7 @@ Values without_calls(const Values& messages) {
       made.push_back(message);
       continue;
     }
-    const std::string written = jinja::to_json(jinja::make_list(std::move(functions)));
+    const std::string written = json::to_json(json::make_list(std::move(functions)));
     made.push_back(with_content(message, stripped(content_of(message) + "\n" + written), false));
   }
   return made;
@@ -182,7 +182,7 @@ Values without_calls(const Values& messages) {
 std::string preamble(const Values& tools, const std::string& example) {
   std::string lines;
   for (const Value& tool : tools) {
-    lines += (lines.empty() ? "" : "\n") + jinja::to_json(*tool.dict().find("function"));
+    lines += (lines.empty() ? "" : "\n") + json::to_json(*tool.dict().find("function"));
   }
   const std::string how =
       example.empty()
@@ -204,7 +204,7 @@ Values with_preamble(Values messages, const Values& tools, const Dialect& dialec
   } else if (Fields(messages[0]).text("role") == "system") {
     messages[0] = with_content(messages[0], stripped(first + "\n\n" + text));
   } else {
-    messages.insert(messages.begin(), jinja::make_dict({{"role", "system"}, {"content", text}}));
+    messages.insert(messages.begin(), json::make_dict({{"role", "system"}, {"content", text}}));
   }
   return messages;
 }

@@ -21,9 +21,9 @@ Texts names_of(const Family* family, const std::optional<Thoughts>& thoughts) {
 // Returns a schema of arguments as that of an object; a tool without parameters takes none.
 Value of_object(const Value& schema) {
   std::vector<std::pair<Value, Value>> items = {{"type", "object"},
-                                                {"properties", jinja::make_dict({})}};
+                                                {"properties", json::make_dict({})}};
   items.insert(items.end(), schema.dict().items.begin(), schema.dict().items.end());
-  return jinja::make_dict(std::move(items));
+  return json::make_dict(std::move(items));
 }
 
 }  // namespace
@@ -60,12 +60,12 @@ Constraint Enforcement::held(const Constraint& base, const AskedTools& asked) {
 CallRules Enforcement::rules_of(const AskedTools& asked) {
   CallRules made;
   for (size_t i = 0; i < asked.tools.size(); ++i) {
-    const jinja::Dict& function = asked.tools[i].dict().find("function")->dict();
+    const json::Dict& function = asked.tools[i].dict().find("function")->dict();
     CallRule rule{function.find("name")->text(), of_object(*function.find("parameters")), "",
                   false};
     if (asked.strict[i]) check_schema(rule.schema, "tools");
     if (!enforceable(rule.schema)) {
-      rule.schema = jinja::make_dict({{"type", "object"}});
+      rule.schema = json::make_dict({{"type", "object"}});
       rule.open = true;
     }
     rule.arguments = rules_.json(rule.schema, rule.schema);

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {
@@ -33,7 +33,7 @@ std::string text_of(const Value& object, const char* name, const std::string& pa
 int64_t number_of_field(const Value* object, const char* name) {
   if (object == nullptr || !object->is_dict()) return 0;
   const Value* found = object->dict().find(std::string_view(name));
-  return found != nullptr && found->is(jinja::Kind::kInt) ? found->integer() : 0;
+  return found != nullptr && found->is(json::Kind::kInt) ? found->integer() : 0;
 }
 
 // Returns the symbol prefix of a library that consists of object files; "" for other libraries.
@@ -52,7 +52,7 @@ int64_t check_files(const std::string& folder, const Value& files) {
   int64_t bytes = 0;
   for (const auto& [name, record] : files.dict().items) {
     if (!name.is_string() || name.text().find('/') != std::string::npos) {
-      problems.add("\"", jinja::to_string(name), "\" is no name of a file");
+      problems.add("\"", json::to_string(name), "\" is no name of a file");
       continue;
     }
     const int64_t wanted = number_of_field(&record, "size");

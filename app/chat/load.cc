@@ -6,7 +6,7 @@
 #include "app/chat/codes.h"
 #include "app/chat/libraries.h"
 #include "app/chat/status.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -31,7 +31,7 @@ std::string engine_config(const Fields& options, const Manifest& manifest) {
   for (const char* name : kEngineOptions) {
     if (const Value* value = options.find(name)) made.emplace_back(name, *value);
   }
-  return jinja::to_compact_json(jinja::make_dict(std::move(made)));
+  return json::to_compact_json(json::make_dict(std::move(made)));
 }
 
 std::string model_options(const Fields& options) {
@@ -39,7 +39,7 @@ std::string model_options(const Fields& options) {
   for (const char* name : {"threads", "pack_dir", "check_weights"}) {
     if (const Value* value = options.find(name)) made.emplace_back(name, *value);
   }
-  return jinja::to_compact_json(jinja::make_dict(std::move(made)));
+  return json::to_compact_json(json::make_dict(std::move(made)));
 }
 
 // Returns the path of the library from the options, else in the folder; a folder without a library

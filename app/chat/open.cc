@@ -5,7 +5,7 @@
 #include "app/chat/libraries.h"
 #include "app/chat/load.h"
 #include "app/chat/status.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -23,8 +23,8 @@ bool is_app_option(const std::string& name) {
 Value read_options(const std::string& json) {
   Value options;
   try {
-    options = json.empty() ? jinja::make_dict({}) : jinja::from_json(json);
-  } catch (const jinja::Failure& failure) {
+    options = json.empty() ? json::make_dict({}) : json::from_json(json);
+  } catch (const json::Failure& failure) {
     throw Error(WHERRY_INVALID_ARGUMENT, std::string("the options are no JSON: ") + failure.what());
   }
   if (!options.is_dict()) throw Error(WHERRY_INVALID_ARGUMENT, "the options are no JSON object");
@@ -59,14 +59,14 @@ struct Limits {
 bool writes_text(const Fields& metadata) {
   const Value* entries = metadata.find("entries");
   if (entries == nullptr) return true;
-  const jinja::Values& names = entries->items();
+  const json::Values& names = entries->items();
   return std::any_of(names.begin(), names.end(),
                      [](const Value& name) { return name.text() == "forward"; });
 }
 
 Limits limits_of(wherry_model* model, wherry_engine* engine, const Fields& options,
                  const Tokenizer& tokenizer) {
-  const Value metadata = jinja::from_json(wherry_model_metadata(model));
+  const Value metadata = json::from_json(wherry_model_metadata(model));
   const Fields fields(metadata);
   wherry_stats stats{};
   stats.size = sizeof stats;

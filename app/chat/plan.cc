@@ -131,11 +131,11 @@ Fields with_prefix(Fields fields) {
   const Fields last(messages->items().back());
   const Value* prefix = last.find("prefix");
   const bool continues =
-      prefix != nullptr && prefix->is(jinja::Kind::kBool) && prefix->integer() != 0;
+      prefix != nullptr && prefix->is(json::Kind::kBool) && prefix->integer() != 0;
   if (last.text("role") != "assistant" || !continues) return fields;
   std::vector<std::pair<Value, Value>> items = fields.object().dict().items;
   items.emplace_back("continue_final_message", true);
-  return Fields(jinja::make_dict(std::move(items)));
+  return Fields(json::make_dict(std::move(items)));
 }
 
 Plan chat_plan(const Value& request, const Model& model, const std::function<bool()>& gone) {
@@ -183,7 +183,7 @@ std::vector<std::vector<int32_t>> prompts_of(const Value& given, const Model& mo
   };
   if (given.is_string()) return {encoded(model, given.text(), "prompt", true)};
   const Values& items = given.items();
-  if (items.empty() || items[0].is(jinja::Kind::kInt)) return {ids_of(given)};
+  if (items.empty() || items[0].is(json::Kind::kInt)) return {ids_of(given)};
   std::vector<std::vector<int32_t>> made;
   for (const Value& item : items) {
     made.push_back(item.is_string() ? encoded(model, item.text(), "prompt", true) : ids_of(item));

@@ -5,8 +5,8 @@
 #include <ctime>
 
 #include "app/request/response_id.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -16,7 +16,7 @@ using Items = std::vector<std::pair<Value, Value>>;
 
 // Returns a token as text; a partial character in OpenAI's form `bytes:\xe4\xb8`.
 Value shown(const std::string& piece) {
-  if (jinja::well_formed(piece) == piece) return Value(piece);
+  if (unicode::well_formed(piece) == piece) return Value(piece);
   std::string made = "bytes:";
   for (char byte : piece) {
     char text[8];
@@ -29,7 +29,7 @@ Value shown(const std::string& piece) {
 Value bytes_of(const std::string& piece) {
   Values made;
   for (char byte : piece) made.emplace_back(static_cast<int64_t>(static_cast<unsigned char>(byte)));
-  return jinja::make_list(std::move(made));
+  return json::make_list(std::move(made));
 }
 
 Value chat_logprobs(const std::vector<LoggedToken>& tokens) {
@@ -37,16 +37,15 @@ Value chat_logprobs(const std::vector<LoggedToken>& tokens) {
   for (const LoggedToken& token : tokens) {
     Values top;
     for (const auto& [piece, logprob] : token.top) {
-      top.push_back(jinja::make_dict(
+      top.push_back(json::make_dict(
           {{"token", shown(piece)}, {"logprob", logprob}, {"bytes", bytes_of(piece)}}));
     }
-    content.push_back(jinja::make_dict({{"token", shown(token.piece)},
-                                        {"logprob", token.logprob},
-                                        {"bytes", bytes_of(token.piece)},
-                                        {"top_logprobs", jinja::make_list(std::move(top))}}));
+    content.push_back(json::make_dict({{"token", shown(token.piece)},
+                                       {"logprob", token.logprob},
+                                       {"bytes", bytes_of(token.piece)},
+                                       {"top_logprobs", json::make_list(std::move(top))}}));
   }
-  return jinja::make_dict(
-      {{"content", jinja::make_list(std::move(content))}, {"refusal", Value()}});
+  return json::make_dict({{"content", json::make_list(std::move(content))}, {"refusal", Value()}});
 }
 
 Value completion_logprobs(const std::vector<LoggedToken>& tokens) {
@@ -56,27 +55,27 @@ Value completion_logprobs(const std::vector<LoggedToken>& tokens) {
     for (const auto& [piece, logprob] : token.top) top.emplace_back(shown(piece), logprob);
     texts.push_back(shown(token.piece));
     logprobs.emplace_back(token.logprob);
-    tops.push_back(jinja::make_dict(std::move(top)));
+    tops.push_back(json::make_dict(std::move(top)));
     offsets.push_back(Value::size(token.offset));
   }
-  return jinja::make_dict({{"tokens", jinja::make_list(std::move(texts))},
-                           {"token_logprobs", jinja::make_list(std::move(logprobs))},
-                           {"top_logprobs", jinja::make_list(std::move(tops))},
-                           {"text_offset", jinja::make_list(std::move(offsets))}});
+  return json::make_dict({{"tokens", json::make_list(std::move(texts))},
+                          {"token_logprobs", json::make_list(std::move(logprobs))},
+                          {"top_logprobs", json::make_list(std::move(tops))},
+                          {"text_offset", json::make_list(std::move(offsets))}});
 }
 
 Value finish_of(const Delta& delta) { return delta.finish.empty() ? Value() : Value(delta.finish); }
 
 Value usage_of(const Totals& totals) {
-  return jinja::make_dict(
+  return json::make_dict(
       {{"prompt_tokens", totals.prompt},
        {"completion_tokens", totals.sampled},
        {"total_tokens", totals.prompt + totals.sampled},
-       {"prompt_tokens_details", jinja::make_dict({{"cached_tokens", totals.cached}})},
+       {"prompt_tokens_details", json::make_dict({{"cached_tokens", totals.cached}})},
        {"completion_tokens_details",
-        jinja::make_dict({{"accepted_prediction_tokens", totals.accepted},
-                          {"rejected_prediction_tokens", totals.drafted - totals.accepted},
-                          {"reasoning_tokens", totals.reasoning}})}});
+        json::make_dict({{"accepted_prediction_tokens", totals.accepted},
+                         {"rejected_prediction_tokens", totals.drafted - totals.accepted},
+                         {"reasoning_tokens", totals.reasoning}})}});
 }
 
 // Returns the timings with the field names of llama.cpp's server; a rate is 0 if its time is 0.
@@ -88,16 +87,16 @@ Value timings_of(const Totals& totals) {
   const auto rate = [](double seconds, int64_t count) {
     return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
   };
-  return jinja::make_dict({{"queue_ms", 1e3 * totals.queue},
-                           {"cache_n", totals.cached},
-                           {"prompt_n", computed},
-                           {"prompt_ms", 1e3 * totals.prefill},
-                           {"prompt_per_token_ms", each(totals.prefill, computed)},
-                           {"prompt_per_second", rate(totals.prefill, computed)},
-                           {"predicted_n", totals.sampled},
-                           {"predicted_ms", 1e3 * totals.decode},
-                           {"predicted_per_token_ms", each(totals.decode, totals.sampled)},
-                           {"predicted_per_second", rate(totals.decode, totals.sampled)}});
+  return json::make_dict({{"queue_ms", 1e3 * totals.queue},
+                          {"cache_n", totals.cached},
+                          {"prompt_n", computed},
+                          {"prompt_ms", 1e3 * totals.prefill},
+                          {"prompt_per_token_ms", each(totals.prefill, computed)},
+                          {"prompt_per_second", rate(totals.prefill, computed)},
+                          {"predicted_n", totals.sampled},
+                          {"predicted_ms", 1e3 * totals.decode},
+                          {"predicted_per_token_ms", each(totals.decode, totals.sampled)},
+                          {"predicted_per_second", rate(totals.decode, totals.sampled)}});
 }
 
 // Returns the call entries of a stream chunk: the start of a call, some of its arguments, or both.
@@ -114,12 +113,12 @@ Values call_deltas(const std::vector<Part>& parts) {
     if (begins) function.emplace_back("name", part.name);
     function.emplace_back("arguments", parts[i].text);
     added.emplace_back("index", Value::size(part.index));
-    added.emplace_back("function", jinja::make_dict(std::move(function)));
+    added.emplace_back("function", json::make_dict(std::move(function)));
     if (begins) {
       added.emplace_back("id", part.id);
       added.emplace_back("type", "function");
     }
-    made.push_back(jinja::make_dict(std::move(added)));
+    made.push_back(json::make_dict(std::move(added)));
   }
   return made;
 }
@@ -132,9 +131,9 @@ Values whole_calls(const std::vector<Part>& parts) {
     for (size_t k = i + 1; k < parts.size() && parts[k].index == parts[i].index; ++k) {
       if (parts[k].kind == Part::Kind::kCallArguments) arguments += parts[k].text;
     }
-    made.push_back(jinja::make_dict(
+    made.push_back(json::make_dict(
         {{"id", parts[i].id},
-         {"function", jinja::make_dict({{"name", parts[i].name}, {"arguments", arguments}})},
+         {"function", json::make_dict({{"name", parts[i].name}, {"arguments", arguments}})},
          {"type", "function"}}));
   }
   return made;
@@ -151,7 +150,7 @@ Value Reply::answer(Values choices, const Totals* totals, bool streamed, bool fi
   Items made = {{"id", id_},
                 {"created", created_},
                 {"model", plan_.model},
-                {"choices", jinja::make_list(std::move(choices))}};
+                {"choices", json::make_list(std::move(choices))}};
   if (totals != nullptr) {
     made.emplace_back("usage", usage_of(*totals));
     made.emplace_back("timings", timings_of(*totals));
@@ -162,7 +161,7 @@ Value Reply::answer(Values choices, const Totals* totals, bool streamed, bool fi
   if (first && plan_.dropped_messages > 0) {
     made.emplace_back("dropped_messages", plan_.dropped_messages);
   }
-  return jinja::make_dict(std::move(made));
+  return json::make_dict(std::move(made));
 }
 
 Value Reply::chat_chunk(const Delta& delta) const {
@@ -177,11 +176,11 @@ Value Reply::chat_chunk(const Delta& delta) const {
     added.emplace_back("reasoning", reasoning);
   }
   if (Values calls = call_deltas(delta.parts); !calls.empty()) {
-    added.emplace_back("tool_calls", jinja::make_list(std::move(calls)));
+    added.emplace_back("tool_calls", json::make_list(std::move(calls)));
   }
-  return jinja::make_dict(
+  return json::make_dict(
       {{"index", Value::size(delta.index)},
-       {"delta", jinja::make_dict(std::move(added))},
+       {"delta", json::make_dict(std::move(added))},
        {"finish_reason", finish_of(delta)},
        {"logprobs", delta.logprobs.empty() ? Value() : chat_logprobs(delta.logprobs)}});
 }
@@ -196,15 +195,15 @@ Value Reply::chat_choice(const Delta& delta) const {
     message.emplace_back("reasoning_content", reasoning);
     message.emplace_back("reasoning", reasoning);
   }
-  if (!calls.empty()) message.emplace_back("tool_calls", jinja::make_list(std::move(calls)));
-  return jinja::make_dict({{"index", Value::size(delta.index)},
-                           {"message", jinja::make_dict(std::move(message))},
-                           {"finish_reason", delta.finish.empty() ? "stop" : delta.finish},
-                           {"logprobs", plan_.logprobs ? chat_logprobs(delta.logprobs) : Value()}});
+  if (!calls.empty()) message.emplace_back("tool_calls", json::make_list(std::move(calls)));
+  return json::make_dict({{"index", Value::size(delta.index)},
+                          {"message", json::make_dict(std::move(message))},
+                          {"finish_reason", delta.finish.empty() ? "stop" : delta.finish},
+                          {"logprobs", plan_.logprobs ? chat_logprobs(delta.logprobs) : Value()}});
 }
 
 Value Reply::completion_choice(const Delta& delta) const {
-  return jinja::make_dict(
+  return json::make_dict(
       {{"index", Value::size(delta.index)},
        {"text", delta.text()},
        {"finish_reason", finish_of(delta)},
@@ -217,22 +216,22 @@ std::vector<std::string> Reply::opening() const {
     Items role;  // not an initializer list, because GCC 12 warns about that (-Warray-bounds)
     role.emplace_back("role", "assistant");
     if (plan_.reading.tools.empty()) role.emplace_back("content", "");
-    const Value choice = jinja::make_dict({{"index", Value::size(i)},
-                                           {"delta", jinja::make_dict(std::move(role))},
-                                           {"finish_reason", Value()},
-                                           {"logprobs", Value()}});
-    made.push_back(jinja::to_compact_json(answer({choice}, nullptr, true, i == 0)));
+    const Value choice = json::make_dict({{"index", Value::size(i)},
+                                          {"delta", json::make_dict(std::move(role))},
+                                          {"finish_reason", Value()},
+                                          {"logprobs", Value()}});
+    made.push_back(json::to_compact_json(answer({choice}, nullptr, true, i == 0)));
   }
   return made;
 }
 
 std::string Reply::chunk(const Delta& delta) const {
   const Value choice = plan_.chat ? chat_chunk(delta) : completion_choice(delta);
-  return jinja::to_compact_json(answer({choice}, nullptr, true, false));
+  return json::to_compact_json(answer({choice}, nullptr, true, false));
 }
 
 std::string Reply::closing(const Totals& totals) const {
-  return jinja::to_compact_json(answer({}, &totals, true, false));
+  return json::to_compact_json(answer({}, &totals, true, false));
 }
 
 std::string Reply::whole(const std::vector<Delta>& choices, const Totals& totals) const {
@@ -240,7 +239,7 @@ std::string Reply::whole(const std::vector<Delta>& choices, const Totals& totals
   for (const Delta& delta : choices) {
     made.push_back(plan_.chat ? chat_choice(delta) : completion_choice(delta));
   }
-  return jinja::to_compact_json(answer(std::move(made), &totals, false, true));
+  return json::to_compact_json(answer(std::move(made), &totals, false, true));
 }
 
 }  // namespace wherry::app

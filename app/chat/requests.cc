@@ -4,8 +4,8 @@
 
 #include "app/chat/vector_response.h"
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {
@@ -144,8 +144,8 @@ void Requests::plan(const RequestPtr& request) {
     if (gone(request)) throw jinja::Abandoned();
     Value given;
     try {
-      given = jinja::from_json(jinja::well_formed(request->json), jinja::Halves::kKept);
-    } catch (const jinja::Failure& failure) {
+      given = json::from_json(unicode::well_formed(request->json), json::Halves::kKept);
+    } catch (const json::Failure& failure) {
       throw RequestError(std::string("The body is not JSON: ") + failure.what(), "",
                          "invalid_json");
     }

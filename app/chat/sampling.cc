@@ -19,7 +19,7 @@ double chosen(const Fields& fields, const Abilities& model, const char* name, do
   if (const auto asked = fields.number(name)) return *asked;
   const Fields defaults(model.defaults);
   const Value* sampled = defaults.find("do_sample");
-  if (!always && sampled != nullptr && !jinja::truth(*sampled)) return otherwise;
+  if (!always && sampled != nullptr && !json::truth(*sampled)) return otherwise;
   return defaults.number(name).value_or(otherwise);
 }
 

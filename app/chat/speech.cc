@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {
@@ -27,12 +27,12 @@ Value special_tokens(const Files& files) {
       made.emplace_back(name, content != nullptr && content->is_string() ? *content : Value());
     }
   }
-  const Value all = jinja::make_dict(std::move(made));
+  const Value all = json::make_dict(std::move(made));
   std::vector<std::pair<Value, Value>> texts;
   for (const auto& item : all.dict().items) {
     if (item.second.is_string()) texts.push_back(item);
   }
-  return jinja::make_dict(std::move(texts));
+  return json::make_dict(std::move(texts));
 }
 
 // Returns the sources of the model's templates by name: of chat_template.jinja, which is "default",
@@ -56,8 +56,7 @@ std::vector<std::pair<std::string, std::string>> template_sources(const Files& f
     }
     if (!found->is_sequence()) {
       if (!made.empty()) continue;
-      reject(files.path(file) + ": chat_template is a " + jinja::type_name(*found) +
-             ", not a text");
+      reject(files.path(file) + ": chat_template is a " + json::type_name(*found) + ", not a text");
     }
     for (const Value& one : found->items()) {
       if (!one.is_dict()) continue;
@@ -82,8 +81,8 @@ void add_ids(const Value& config, const std::string& path, std::vector<int32_t>&
   if (value == nullptr || value->is_none()) return;
   const Values found = value->is_sequence() ? value->items() : Values{*value};
   for (const Value& id : found) {
-    if (!id.is(jinja::Kind::kInt) || id.integer() < 0 || id.integer() >= kMostIds) {
-      reject(path + ": eos_token_id is " + jinja::repr(*value) +
+    if (!id.is(json::Kind::kInt) || id.integer() < 0 || id.integer() >= kMostIds) {
+      reject(path + ": eos_token_id is " + json::repr(*value) +
              "; it takes an id or a list of ids");
     }
     ids.push_back(static_cast<int32_t>(id.integer()));
@@ -125,12 +124,12 @@ Value generation_defaults(const Files& files) {
   for (const Row& row : kRows) {
     const Value* value = config.dict().find(std::string_view(row.name));
     if (value == nullptr || value->is_none()) continue;
-    const bool number = value->is_number() && !value->is(jinja::Kind::kBool);
+    const bool number = value->is_number() && !value->is(json::Kind::kBool);
     const double found = number ? value->number() : 0;
     const bool fits = number && (row.low_is_out ? found > row.low : found >= row.low) &&
                       (row.high_is_out ? found < row.high : found <= row.high);
     if (!fits) {
-      problems.add(row.name, ": found ", jinja::repr(*value), ", expected ", row.expected);
+      problems.add(row.name, ": found ", json::repr(*value), ", expected ", row.expected);
     }
   }
   problems.raise(WHERRY_INCOMPATIBLE, files.path("generation_config.json") + " cannot be used");
@@ -141,12 +140,12 @@ Value generation_defaults(const Files& files) {
 
 Value read_object(const Files& files, const std::string& name) {
   const std::optional<std::string> text = files.read(name);
-  if (!text) return jinja::make_dict({});
+  if (!text) return json::make_dict({});
   try {
-    Value value = jinja::from_json(*text);
+    Value value = json::from_json(*text);
     if (!value.is_dict()) reject(files.path(name) + " holds no JSON object");
     return value;
-  } catch (const jinja::Failure& failure) {
+  } catch (const json::Failure& failure) {
     reject(files.path(name) + " is not JSON: " + failure.what());
   }
 }

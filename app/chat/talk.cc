@@ -6,7 +6,7 @@
 #include "app/chat/conversation.h"
 #include "app/chat/enforcement.h"
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -33,7 +33,7 @@ std::string new_mark() {
 void mark_last(Values& messages, const Fields& fields, const std::string& mark) {
   const Fields last(fields.find("messages")->items().back());
   const Value* calls = last.find("tool_calls");
-  if (last.text("role") != "assistant" || (calls != nullptr && jinja::truth(*calls)) ||
+  if (last.text("role") != "assistant" || (calls != nullptr && json::truth(*calls)) ||
       fields.truth("add_generation_prompt")) {
     throw RequestError(
         "continue_final_message needs a last message of the assistant without tool_calls, and no "
@@ -42,7 +42,7 @@ void mark_last(Values& messages, const Fields& fields, const std::string& mark) 
   }
   Items end = messages.back().dict().items;
   end.emplace_back("content", messages.back().dict().find("content")->text() + mark);
-  messages.back() = jinja::make_dict(std::move(end));
+  messages.back() = json::make_dict(std::move(end));
 }
 
 // Returns the reasoning effort as Harmony's templates name it.
@@ -80,13 +80,13 @@ Talk::Talk(const Fields& fields, const Dialect* dialect)
 Value Talk::variables() const {
   Items made;
   for (const std::string& name : dialect_.tool_variables()) {
-    if (!asked_.tools.empty()) made.emplace_back(name, jinja::make_list(asked_.tools));
+    if (!asked_.tools.empty()) made.emplace_back(name, json::make_list(asked_.tools));
   }
   add_effort(made, fields_, dialect_);
   if (const Value* more = fields_.find("chat_template_kwargs")) {
     made.insert(made.end(), more->dict().items.begin(), more->dict().items.end());
   }
-  return jinja::make_dict(std::move(made));
+  return json::make_dict(std::move(made));
 }
 
 // Renders messages, adapted to the template.
@@ -96,7 +96,7 @@ std::string Talk::adapted_text(Values messages, bool opens,
   Adapted adapted = history.adapted(std::move(messages));
   const Value all = variables();
   const auto text = [&] {
-    return dialect_.chat_template().render(jinja::make_list(adapted.messages), opens, all, gone);
+    return dialect_.chat_template().render(json::make_list(adapted.messages), opens, all, gone);
   };
   try {
     return text();
@@ -147,7 +147,7 @@ bool Talk::goes_on_thinking(const Thoughts& thoughts) const {
 bool Talk::goes_on_in_words(const Thoughts& thoughts) const {
   if (!fields_.truth("continue_final_message") || goes_on_thinking(thoughts)) return false;
   const std::string said = Fields(messages_.back()).text("content");
-  return jinja::skip_left(said) < said.size() && !thoughts.opened(said);
+  return unicode::skip_left(said) < said.size() && !thoughts.opened(said);
 }
 
 std::optional<Constraint> Talk::constraint(const std::string& prompt,

@@ -17,11 +17,11 @@ Fields chat(const std::vector<std::string>& messages, const char* truncation, in
   Values made;
   for (const std::string& message : messages) {
     const char* role = message[0] == 's' ? "system" : message[0] == 'u' ? "user" : "assistant";
-    made.push_back(jinja::make_dict({{"role", role}, {"content", message}}));
+    made.push_back(json::make_dict({{"role", role}, {"content", message}}));
   }
-  return Fields(jinja::make_dict({{"messages", jinja::make_list(std::move(made))},
-                                  {"truncation", truncation},
-                                  {"max_tokens", max_tokens > 0 ? Value(max_tokens) : Value()}}));
+  return Fields(json::make_dict({{"messages", json::make_list(std::move(made))},
+                                 {"truncation", truncation},
+                                 {"max_tokens", max_tokens > 0 ? Value(max_tokens) : Value()}}));
 }
 
 std::string kept(const Fields& fields) {

@@ -7,7 +7,7 @@
 #include "app/files/part_file.h"
 #include "app/files/server.h"
 #include "app/request/fields.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {
@@ -145,20 +145,20 @@ DownloadOptions read_download_options(const std::string& json) {
   if (json.empty()) return made;
   Value given;
   try {
-    given = jinja::from_json(json);
-  } catch (const jinja::Failure& failure) {
+    given = json::from_json(json);
+  } catch (const json::Failure& failure) {
     throw Error(WHERRY_INVALID_ARGUMENT, std::string("the options are no JSON: ") + failure.what());
   }
   if (!given.is_dict()) throw Error(WHERRY_INVALID_ARGUMENT, "the options are no JSON object");
   Problems problems;
   for (const auto& [name, value] : given.dict().items) {
-    if (name.text() == "verify" && value.is(jinja::Kind::kBool)) {
+    if (name.text() == "verify" && value.is(json::Kind::kBool)) {
       made.verify = value.integer() != 0;
-    } else if (name.text() == "retry_wait" && value.is(jinja::Kind::kInt) && value.integer() >= 0 &&
+    } else if (name.text() == "retry_wait" && value.is(json::Kind::kInt) && value.integer() >= 0 &&
                value.integer() <= kLongestWait) {
       made.retry_wait = value.integer();
     } else {
-      problems.add(name.text(), ": found ", jinja::to_json(value),
+      problems.add(name.text(), ": found ", json::to_json(value),
                    "; options are \"verify\", true or false, and \"retry_wait\", 0 to ",
                    kLongestWait, " ms");
     }
@@ -174,14 +174,14 @@ void download(const std::string& url, const std::string& folder, const DownloadO
 
 std::string missing_files(const std::string& manifest, const std::string& folder) {
   const std::vector<FileRecord> files = file_list(manifest, kManifest);
-  jinja::Values made;
+  json::Values made;
   for (const FileRecord& file : ModelFolder(folder).lacking(files)) {
     const PartFile part(folder, file);
     if (part.kept() == file.size) continue;  // complete, or empty and so not fetched
     const std::string name = part.path().substr(part.path().rfind('/') + 1);
-    made.push_back(jinja::make_dict({{"name", file.name}, {"size", file.size}, {"part", name}}));
+    made.push_back(json::make_dict({{"name", file.name}, {"size", file.size}, {"part", name}}));
   }
-  return jinja::to_compact_json(jinja::make_list(std::move(made)));
+  return json::to_compact_json(json::make_list(std::move(made)));
 }
 
 }  // namespace wherry::app

@@ -5,14 +5,14 @@
 
 #include "app/files/download_error.h"
 #include "app/files/sha256.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {
 
 namespace {
 
-using jinja::Value;
+using json::Value;
 
 constexpr int64_t kSchema = 2;
 constexpr size_t kLongestName = 255;            // bytes, the limit of common file systems
@@ -77,14 +77,14 @@ std::string text_of(const Value& object, const char* name) {
 
 int64_t integer_of(const Value& object, const char* name) {
   const Value* found = object.dict().find(std::string_view(name));
-  return found != nullptr && found->is(jinja::Kind::kInt) ? found->integer() : -1;
+  return found != nullptr && found->is(json::Kind::kInt) ? found->integer() : -1;
 }
 
 Value parsed(const std::string& text, const std::string& source) {
   try {
-    Value value = jinja::from_json(text);
+    Value value = json::from_json(text);
     if (value.is_dict()) return value;
-  } catch (const jinja::Failure&) {
+  } catch (const json::Failure&) {
     // The error is thrown below.
   }
   throw Error(WHERRY_INCOMPATIBLE,
@@ -113,7 +113,7 @@ std::vector<FileRecord> file_list(const std::string& text, const std::string& so
   std::vector<FileRecord> found;
   for (const auto& [key, record] : files->dict().items) {
     if (!key.is_string() || !is_file_name(key.text())) {
-      problems.add(jinja::to_json(key), " is no name of a file in its folder");
+      problems.add(json::to_json(key), " is no name of a file in its folder");
       continue;
     }
     FileRecord made{key.text(), -1, ""};

@@ -7,8 +7,8 @@
 #include "app/grammar/schema_audit.h"
 #include "app/grammar/structural_tag.h"
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -25,9 +25,9 @@ constexpr const char* kFields[] = {"response_format", "structured_outputs", "gui
                                    "grammar",         "json_schema"};
 
 [[noreturn]] void shape(const std::string& param, const Value& value, const std::string& accepted) {
-  std::string shown = jinja::repr(value);
-  if (jinja::count_code_points(shown) > kShown) {
-    shown = shown.substr(0, jinja::byte_of(shown, kShown)) + "...";
+  std::string shown = json::repr(value);
+  if (unicode::count_code_points(shown) > kShown) {
+    shown = shown.substr(0, unicode::byte_of(shown, kShown)) + "...";
   }
   throw RequestError(param + " is " + shown + "; it takes " + accepted, param);
 }
@@ -87,14 +87,14 @@ std::string groups_of(const std::string& text, bool gbnf) {
 Value loaded(const Value& value, const std::string& param) {
   if (!value.is_string()) return value;
   try {
-    return jinja::from_json(checked_text(value, param, kLongestSchema));
-  } catch (const jinja::Failure& failure) {
+    return json::from_json(checked_text(value, param, kLongestSchema));
+  } catch (const json::Failure& failure) {
     invalid(param + " is not JSON: " + failure.what(), param);
   }
 }
 
 const char* kind_of(const Value& value) {
-  if (value.is(jinja::Kind::kList)) return "an array";
+  if (value.is(json::Kind::kList)) return "an array";
   return value.is_string() ? "a string" : value.is_none() ? "null" : "a number";
 }
 
@@ -168,7 +168,7 @@ class Making {
     for (const std::string& kind : kKinds) {
       const Value* item = value.dict().find(std::string_view(kind));
       const bool off =
-          item == nullptr || item->is_none() || (item->is(jinja::Kind::kBool) && !item->integer());
+          item == nullptr || item->is_none() || (item->is(json::Kind::kBool) && !item->integer());
       if (!off) asked.push_back(kind);
     }
     if (unknown || asked.size() != 1) {
@@ -178,7 +178,7 @@ class Making {
                 [](const Value& a, const Value& b) { return a.text() < b.text(); });
       std::string kinds;
       for (const std::string& kind : kKinds) kinds += (kinds.empty() ? "" : ", ") + kind;
-      shape(param, jinja::make_list(std::move(names)), "exactly one of " + kinds);
+      shape(param, json::make_list(std::move(names)), "exactly one of " + kinds);
     }
     const std::string where = param + "." + asked[0];
     const Value& given = *value.dict().find(std::string_view(asked[0]));
@@ -197,14 +197,14 @@ class Making {
 
   Constraint json(const Value& value, const std::string& param) const {
     const Value schema = loaded(value, param);
-    if (!schema.is_dict() && !schema.is(jinja::Kind::kBool)) {
+    if (!schema.is_dict() && !schema.is(json::Kind::kBool)) {
       throw RequestError(
           std::string("#: a schema is an object or a boolean, not ") + kind_of(schema), param,
           "unsupported_schema");
     }
     check_schema(schema, param);
-    const std::string text = jinja::to_json(schema);
-    if (const size_t size = jinja::count_code_points(text); size > kLongestSchema) {
+    const std::string text = json::to_json(schema);
+    if (const size_t size = unicode::count_code_points(text); size > kLongestSchema) {
       throw RequestError("#: " + std::to_string(size) + " characters as JSON; accepted are " +
                              std::to_string(kLongestSchema),
                          param, "unsupported_schema");
@@ -230,7 +230,7 @@ class Making {
   }
 
   Constraint choice(const Value& value, const std::string& param) const {
-    const bool texts = value.is(jinja::Kind::kList) && !value.items().empty() &&
+    const bool texts = value.is(json::Kind::kList) && !value.items().empty() &&
                        std::all_of(value.items().begin(), value.items().end(),
                                    [](const Value& one) { return one.is_string(); });
     if (!texts) shape(param, value, "a list of at least one text");
@@ -258,7 +258,7 @@ class Making {
     return std::move(rules).made(root, param);
   }
 
-  static Value any_object() { return jinja::make_dict({{"type", "object"}}); }
+  static Value any_object() { return json::make_dict({{"type", "object"}}); }
 
   const Tokenizer& tokenizer_;
 };
@@ -274,11 +274,11 @@ bool same(const Constraint& a, const Constraint& b) {
 }  // namespace
 
 std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& tokenizer) {
-  static const Value kText = jinja::make_dict({{"type", "text"}});
+  static const Value kText = json::make_dict({{"type", "text"}});
   std::vector<std::string> given;
   for (const char* name : kFields) {
     const Value* value = fields.find(name);
-    if (value != nullptr && !jinja::equal(*value, kText)) given.emplace_back(name);
+    if (value != nullptr && !json::equal(*value, kText)) given.emplace_back(name);
   }
   if (given.empty()) return std::nullopt;
   const Making making(tokenizer);

@@ -9,7 +9,7 @@
 
 namespace wherry::app {
 
-using jinja::Value;
+using json::Value;
 
 std::string quoted(std::string_view text) {
   std::string made = "\"";

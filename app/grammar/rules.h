@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "app/grammar/constraint.h"
-#include "app/template/value.h"
 #include "app/text/tokenizer.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
@@ -31,7 +31,7 @@ class Rules {
   std::string amid_text(const std::vector<std::pair<std::string, std::string>>& rests, bool again);
   // Returns an expression that matches a value of this schema as JSON on one line; `root` contains
   // the schema's definitions.
-  std::string json(const jinja::Value& schema, const jinja::Value& root);
+  std::string json(const json::Value& schema, const json::Value& root);
   std::string part(GrammarPart::Kind kind, std::string text);
   // Includes another grammar, once, and returns a reference to it.
   std::string included(const Constraint& base);

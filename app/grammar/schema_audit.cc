@@ -5,12 +5,12 @@
 
 namespace wherry::app {
 
-bool enforceable(const jinja::Value& schema) {
+bool enforceable(const json::Value& schema) {
   const SchemaGrammar made = schema_grammar(schema, schema);
   return made.problems.empty() && !made.rules.empty();
 }
 
-std::string checked_rules(const jinja::Value& schema, const jinja::Value& root,
+std::string checked_rules(const json::Value& schema, const json::Value& root,
                           const std::string& param) {
   SchemaGrammar made = schema_grammar(schema, root);
   std::string names;
@@ -25,7 +25,7 @@ std::string checked_rules(const jinja::Value& schema, const jinja::Value& root,
   return std::move(made.rules);
 }
 
-void check_schema(const jinja::Value& schema, const std::string& param) {
+void check_schema(const json::Value& schema, const std::string& param) {
   checked_rules(schema, schema, param);
 }
 

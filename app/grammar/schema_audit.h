@@ -4,17 +4,17 @@
 
 #include <string>
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
 // Whether the schema can be enforced completely.
-bool enforceable(const jinja::Value& schema);
+bool enforceable(const json::Value& schema);
 // Checks a schema. Throws RequestError with all keywords that cannot be enforced.
-void check_schema(const jinja::Value& schema, const std::string& param);
+void check_schema(const json::Value& schema, const std::string& param);
 // Returns the schema's grammar; see schema/schema_grammar.h. Throws RequestError as check_schema
 // does.
-std::string checked_rules(const jinja::Value& schema, const jinja::Value& root,
+std::string checked_rules(const json::Value& schema, const json::Value& root,
                           const std::string& param);
 
 }  // namespace wherry::app

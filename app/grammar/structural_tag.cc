@@ -12,8 +12,8 @@ namespace wherry::app {
 
 namespace {
 
-using jinja::Value;
-using jinja::Values;
+using json::Value;
+using json::Values;
 
 [[noreturn]] void refuse(const std::string& param, const std::string& problem) {
   throw RequestError(param + ": " + problem, param);
@@ -21,7 +21,7 @@ using jinja::Values;
 
 const Values* list_of(const Value& value, const char* name) {
   const Value* found = value.is_dict() ? value.dict().find(name) : nullptr;
-  return found != nullptr && found->is(jinja::Kind::kList) ? &found->items() : nullptr;
+  return found != nullptr && found->is(json::Kind::kList) ? &found->items() : nullptr;
 }
 
 const Values& structures_of(const Value& value, const std::string& param) {
@@ -60,7 +60,7 @@ Constraint structural_tag(const Value& value, const std::string& param,
   std::vector<std::vector<std::string>> tags(triggers.size());
   for (size_t i = 0; i < structures.size(); ++i) {
     const std::string where = "structures[" + std::to_string(i) + "]";
-    const jinja::Dict& tag = structures[i].dict();
+    const json::Dict& tag = structures[i].dict();
     const Value* begin = tag.find("begin");
     const Value* end = tag.find("end");
     if (begin == nullptr || !begin->is_string() || begin->text().empty() ||
@@ -74,10 +74,10 @@ Constraint structural_tag(const Value& value, const std::string& param,
     }
     if (trigger == triggers.size()) {
       refuse(param,
-             where + ".begin is " + jinja::repr_text(begin->text()) + ", which no trigger begins");
+             where + ".begin is " + json::repr_text(begin->text()) + ", which no trigger begins");
     }
     const Value* schema = tag.find("schema");
-    const Value given = schema == nullptr ? jinja::make_dict({}) : *schema;
+    const Value given = schema == nullptr ? json::make_dict({}) : *schema;
     check_schema(given, param);
     const std::string rest = begin->text().substr(triggers[trigger].size());
     tags[trigger].push_back(

@@ -8,15 +8,15 @@
 #include <string>
 
 #include "app/grammar/constraint.h"
-#include "app/template/value.h"
 #include "app/text/tokenizer.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
 // Returns the constraint of a structural tag. A trigger that is a special token's name matches that
 // token; any other trigger matches text. Throws RequestError for an invalid shape, or if a tag's
 // schema cannot be enforced.
-Constraint structural_tag(const jinja::Value& value, const std::string& param,
+Constraint structural_tag(const json::Value& value, const std::string& param,
                           const Tokenizer& tokenizer);
 
 }  // namespace wherry::app

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::lite {
 
-using jinja::Value;
+using json::Value;
 using Items = std::vector<std::pair<Value, Value>>;  // members of a JSON object
 
 struct Arguments {

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::lite {
 
@@ -34,7 +34,7 @@ void add(Told& told, const Value& chunk) {
 Told ask(const Model& model, Items fields, const std::function<bool()>& stopped,
          const std::function<void(int64_t)>& on_dropped) {
   fields.emplace_back("stream", true);
-  const auto answer = model.start(jinja::to_compact_json(jinja::make_dict(std::move(fields))));
+  const auto answer = model.start(json::to_compact_json(json::make_dict(std::move(fields))));
   Told told;
   for (bool last = false, ending = false; !last;) {
     const bool more = answer->wait(kBetweenLooks);
@@ -45,7 +45,7 @@ Told ask(const Model& model, Items fields, const std::function<bool()>& stopped,
     if (!more) continue;
     Answer::Taken taken = answer->take();
     for (const std::string& json : taken.json) {
-      const Value chunk = jinja::from_json(json);
+      const Value chunk = json::from_json(json);
       const Value* dropped = find(chunk, "dropped_messages");
       if (dropped != nullptr && on_dropped) on_dropped(dropped->integer());
       add(told, chunk);

@@ -10,8 +10,8 @@
 #include "app/request/fields.h"
 #include "app/request/request_error.h"
 #include "app/request/whole_characters.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::lite {
 
@@ -47,13 +47,13 @@ Value without(const Value& request, std::initializer_list<std::string_view> name
     const auto* found = std::find(names.begin(), names.end(), item.first.text());
     if (found == names.end()) made.push_back(item);
   }
-  return jinja::make_dict(std::move(made));
+  return json::make_dict(std::move(made));
 }
 
 Value with(const Value& request, std::string_view name, Value value) {
   Items made = without(request, {name}).dict().items;
   made.emplace_back(std::string(name), std::move(value));
-  return jinja::make_dict(std::move(made));
+  return json::make_dict(std::move(made));
 }
 
 // Returns a request with the fields that make the app treat it as its path does: "messages" make a
@@ -87,7 +87,7 @@ Value for_endpoint(Endpoint endpoint, const Value& request) {
 std::string_view text_of(std::string_view body) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   if (body.substr(0, kMark.size()) == kMark) body.remove_prefix(kMark.size());
-  if (jinja::well_formed(body) == body) return body;
+  if (unicode::well_formed(body) == body) return body;
   throw refusal(400, "The body is not JSON: it has bytes that are not UTF-8", "invalid_json");
 }
 
@@ -96,10 +96,10 @@ Value parsed(const std::string& body) {
   static std::mutex parsing;
   const std::lock_guard lock(parsing);
   try {
-    Value request = jinja::from_json(text_of(body), jinja::Halves::kKept);
+    Value request = json::from_json(text_of(body), json::Halves::kKept);
     app::require_whole_characters(request);
     return request;
-  } catch (const jinja::Failure& error) {
+  } catch (const json::Failure& error) {
     throw refusal(400, std::string("The body is not JSON: ") + error.what(), "invalid_json");
   } catch (const app::RequestError& error) {
     throw refusal(400, error.what(), error.code(), error.param());
@@ -109,10 +109,10 @@ Value parsed(const std::string& body) {
 }  // namespace
 
 Refusal unknown_model(const std::string& name, const std::string& served) {
-  const std::string shown = name.substr(0, jinja::byte_of(name, kShownName));
+  const std::string shown = name.substr(0, unicode::byte_of(name, kShownName));
   return refusal(404,
-                 "The model " + jinja::repr_text(shown) + " is not served here; " +
-                     jinja::repr_text(served) + " is",
+                 "The model " + json::repr_text(shown) + " is not served here; " +
+                     json::repr_text(served) + " is",
                  "model_not_found", "model");
 }
 
@@ -122,13 +122,13 @@ Body read_body(Endpoint endpoint, const std::string& body, const std::string& se
   const Value request = is_alias(given, served) ? without(given, {"model"}) : given;
   const Value made = for_endpoint(endpoint, request);
   const bool writes = endpoint == Endpoint::kChat || endpoint == Endpoint::kCompletion;
-  return {jinja::to_compact_json(made), writes && is_streamed(request)};
+  return {json::to_compact_json(made), writes && is_streamed(request)};
 }
 
 bool is_error(const std::string& json) { return json.rfind("{\"error\":", 0) == 0; }
 
 Refusal failure(const std::string& json, bool ending) {
-  const Value error = jinja::from_json(json);
+  const Value error = json::from_json(json);
   if (text_at(error, "error/code") == "aborted") {
     if (ending) return refusal(503, "The server is shutting down", "shutting_down");
     return {kClientGone, json};

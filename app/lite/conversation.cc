@@ -3,13 +3,13 @@
 namespace wherry::lite {
 
 Value Conversation::messages() const {
-  jinja::Values made;
+  json::Values made;
   const auto add = [&](const char* role, const std::string& text) {
-    made.push_back(jinja::make_dict({{"role", role}, {"content", text}}));
+    made.push_back(json::make_dict({{"role", role}, {"content", text}}));
   };
   if (!system_.empty()) add("system", system_);
   for (const Turn& turn : turns_) add(turn.role, turn.text);
-  return jinja::make_list(std::move(made));
+  return json::make_list(std::move(made));
 }
 
 std::optional<std::string> Conversation::withdraw() {

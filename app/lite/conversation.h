@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::lite {
 
-using jinja::Value;
+using json::Value;
 
 // Stores all messages of a conversation, also those that the context has no room for.
 class Conversation {

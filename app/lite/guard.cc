@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
-#include "app/template/value.h"
+#include "app/value/code_points.h"
+#include "app/value/value.h"
 
 namespace wherry::lite {
 
@@ -27,8 +27,8 @@ std::string trim(const std::string& text) {
 }
 
 std::string shown(const std::string& text) {
-  const std::string whole = jinja::well_formed(text);
-  return jinja::repr_text(whole.substr(0, jinja::byte_of(whole, kShown)));
+  const std::string whole = unicode::well_formed(text);
+  return json::repr_text(whole.substr(0, unicode::byte_of(whole, kShown)));
 }
 
 // Compares two texts; takes constant time for texts of one length.

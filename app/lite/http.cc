@@ -12,7 +12,7 @@
 #include "app/lite/body.h"
 #include "app/lite/idle_server.h"
 #include "app/lite/under_way.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::lite {
 
@@ -74,7 +74,7 @@ void send(Response& response, const Refusal& refused) {
 
 void send(Response& response, const Value& value, int status = 200) {
   response.status = status;
-  response.set_content(jinja::to_compact_json(value), kJson);
+  response.set_content(json::to_compact_json(value), kJson);
 }
 
 std::string event(const std::string& json) { return "data: " + json + "\n\n"; }
@@ -144,7 +144,7 @@ struct HttpServer::Impl {
   void add_routes() {
     http.Get("/", [this](const Request&, Response& response) { index(response); });
     http.Get("/health", [](const Request&, Response& response) {
-      send(response, jinja::make_dict({{"status", "ok"}}));
+      send(response, json::make_dict({{"status", "ok"}}));
     });
     http.Get("/ready", [this](const Request&, Response& response) { ready(response); });
     http.Get("/stats",
@@ -158,7 +158,7 @@ struct HttpServer::Impl {
   void add_models(const std::string& version) {
     http.Get(version + "/models", [this](const Request&, Response& response) {
       send(response,
-           jinja::make_dict({{"object", "list"}, {"data", jinja::make_list({described()})}}));
+           json::make_dict({{"object", "list"}, {"data", json::make_list({described()})}}));
     });
     http.Get(version + "/models/(.+)", [this](const Request& request, Response& response) {
       const std::string name = request.matches[1];
@@ -212,29 +212,29 @@ struct HttpServer::Impl {
   }
 
   void index(Response& response) const {
-    jinja::Values endpoints;
+    json::Values endpoints;
     for (const Route& route : kRoutes) {
       endpoints.emplace_back(std::string(route.method) + " " + route.path);
     }
-    send(response, jinja::make_dict({{"server", "wherry-lite"},
-                                     {"model", model.name()},
-                                     {"models", jinja::make_list({model.name()})},
-                                     {"endpoints", jinja::make_list(std::move(endpoints))}}));
+    send(response, json::make_dict({{"server", "wherry-lite"},
+                                    {"model", model.name()},
+                                    {"models", json::make_list({model.name()})},
+                                    {"endpoints", json::make_list(std::move(endpoints))}}));
   }
 
   void ready(Response& response) const {
     const bool ending = under_way.ending;
-    send(response, jinja::make_dict({{"ready", !ending}, {"status", ending ? "draining" : "ok"}}),
+    send(response, json::make_dict({{"ready", !ending}, {"status", ending ? "draining" : "ok"}}),
          ending ? 503 : 200);
   }
 
   Value described() const {
-    return jinja::make_dict({{"id", model.name()},
-                             {"object", "model"},
-                             {"created", created},
-                             {"owned_by", "wherry"},
-                             {"max_model_len", model.context()},
-                             {"root", model.name()}});
+    return json::make_dict({{"id", model.name()},
+                            {"object", "model"},
+                            {"created", created},
+                            {"owned_by", "wherry"},
+                            {"max_model_len", model.context()},
+                            {"root", model.name()}});
   }
 
   void answer(Endpoint endpoint, const std::string& text, const Request& request,

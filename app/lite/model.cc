@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::lite {
 
@@ -74,7 +74,7 @@ std::string options_of(const Arguments& typed) {
   } else if (const std::string usual = usual_pack_dir(); !usual.empty()) {
     made.emplace_back("pack_dir", usual);
   }
-  return jinja::to_compact_json(jinja::make_dict(std::move(made)));
+  return json::to_compact_json(json::make_dict(std::move(made)));
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ Value Model::stats() const {
   char* json = nullptr;
   check(wherry_app_stats(app_, &json));
   const std::unique_ptr<char, void (*)(void*)> freed(json, wherry_app_free);
-  return jinja::from_json(json);
+  return json::from_json(json);
 }
 
 const Value* find(const Value& value, std::string_view path) {

@@ -17,12 +17,12 @@ Items with_field(Items fields, const char* name, Value value) {
 }
 
 Items chat_fields(const Arguments& typed, const std::string& prompt) {
-  jinja::Values messages;
+  json::Values messages;
   if (const std::string system = typed.text("system"); !system.empty()) {
-    messages.push_back(jinja::make_dict({{"role", "system"}, {"content", system}}));
+    messages.push_back(json::make_dict({{"role", "system"}, {"content", system}}));
   }
-  messages.push_back(jinja::make_dict({{"role", "user"}, {"content", prompt}}));
-  return with_field(typed.request, "messages", jinja::make_list(std::move(messages)));
+  messages.push_back(json::make_dict({{"role", "user"}, {"content", prompt}}));
+  return with_field(typed.request, "messages", json::make_list(std::move(messages)));
 }
 
 }  // namespace

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "app/template/chat_template.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace {
 
 using wherry::jinja::ChatTemplate;
-using wherry::jinja::Value;
+using wherry::json::Value;
 
 Value field(const Value& request, const char* name, Value otherwise) {
   const Value* found = request.dict().find(std::string_view(name));
@@ -24,7 +24,7 @@ std::pair<const char*, Value> answer(const Value& request) {
     const ChatTemplate made(field(request, "source", Value("")).text(),
                             field(request, "special", Value()));
     if (truth(field(request, "asked", Value(false)))) {
-      wherry::jinja::Values names;
+      wherry::json::Values names;
       for (const std::string& name : made.variables()) names.emplace_back(name);
       return {"variables", make_list(std::move(names))};
     }
@@ -43,8 +43,8 @@ std::pair<const char*, Value> answer(const Value& request) {
 
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
-    const auto [name, value] = answer(wherry::jinja::from_json(line));
-    std::cout << wherry::jinja::to_compact_json(wherry::jinja::make_dict({{name, value}})) << "\n"
+    const auto [name, value] = answer(wherry::json::from_json(line));
+    std::cout << wherry::json::to_compact_json(wherry::json::make_dict({{name, value}})) << "\n"
               << std::flush;
   }
 }

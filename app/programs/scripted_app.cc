@@ -18,9 +18,9 @@
 #include "app/chat/generation.h"
 #include "app/grammar/grammars.h"
 #include "app/request/request_error.h"
-#include "app/template/json_text.h"
 #include "app/tools/families.h"
 #include "app/tools/python_value.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {
@@ -156,7 +156,7 @@ Value answer(const Fields& asked) {
   const int64_t vocab_size = given.value_or(kVocab);
   Grammars grammars(*tokenizer, vocab_size);
   const Model model = {
-      "small", {tokenizer.get(), eos, jinja::make_dict({}), vocab_size, kContext}, &dialect, {}};
+      "small", {tokenizer.get(), eos, json::make_dict({}), vocab_size, kContext}, &dialect, {}};
   Plan plan = plan_of(*asked.find("request"), model, nullptr);
   if (plan.constraint) plan.held_to = grammars.compiled(*plan.constraint);
   if (const Value* texts = asked.find("texts")) {
@@ -164,7 +164,7 @@ Value answer(const Fields& asked) {
     for (const Value& text : texts->items()) {
       if (takes(plan, *tokenizer, vocab_size, text.text())) taken.push_back(text);
     }
-    return jinja::make_dict({{"taken", jinja::make_list(std::move(taken))}});
+    return json::make_dict({{"taken", json::make_list(std::move(taken))}});
   }
   Values prompt;
   for (const int32_t id : plan.jobs[0].prompt) prompt.emplace_back(static_cast<int64_t>(id));
@@ -179,23 +179,23 @@ Value answer(const Fields& asked) {
     chunks = said(std::move(plan), *tokenizer,
                   [&](size_t, size_t n, bool*) { return n < output.size() ? output[n] : eos[0]; });
   }
-  return jinja::make_dict({{"prompt", jinja::make_list(std::move(prompt))},
-                           {"answer", jinja::make_list(std::move(chunks))}});
+  return json::make_dict({{"prompt", json::make_list(std::move(prompt))},
+                          {"answer", json::make_list(std::move(chunks))}});
 }
 
 std::string line_of(const Fields& asked) {
   try {
     if (asked.has("family")) {
       const Family& family = family_of(asked.text("family"));
-      return jinja::to_compact_json(
-          jinja::make_dict({{"family", family.name}, {"example", family.format->example()}}));
+      return json::to_compact_json(
+          json::make_dict({{"family", family.name}, {"example", family.format->example()}}));
     }
     if (asked.has("number")) {
       const auto number = python_number(asked.text("number"));
-      return jinja::to_compact_json(
-          jinja::make_dict({{"number", number ? Value(*number) : Value()}}));
+      return json::to_compact_json(
+          json::make_dict({{"number", number ? Value(*number) : Value()}}));
     }
-    return jinja::to_compact_json(answer(asked));
+    return json::to_compact_json(answer(asked));
   } catch (const RequestError& error) {
     return error_json(error);
   } catch (const Error& error) {
@@ -208,7 +208,7 @@ std::string line_of(const Fields& asked) {
 
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << wherry::app::line_of(wherry::app::Fields(wherry::jinja::from_json(line))) << "\n"
+    std::cout << wherry::app::line_of(wherry::app::Fields(wherry::json::from_json(line))) << "\n"
               << std::flush;
   }
 }

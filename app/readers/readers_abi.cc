@@ -9,10 +9,10 @@
 
 #include "app/grammar/endless.h"
 #include "app/grammar/schema/repair.h"
-#include "app/template/json_text.h"
 #include "app/tools/dialect.h"
 #include "app/tools/json_value.h"
 #include "app/tools/output_parser.h"
+#include "app/value/json_text.h"
 
 namespace {
 
@@ -35,11 +35,11 @@ Reading reading_of(const Value& asked) {
   for (const auto& [name, schema] : field(asked, "tools").dict().items) {
     made.tools.add(name.text(), schema);
   }
-  made.tools.held = wherry::jinja::truth(field(asked, "held"));
+  made.tools.held = wherry::json::truth(field(asked, "held"));
   if (const Value& marks = field(asked, "thoughts"); !marks.is_none()) {
     made.thoughts = Thoughts{marks.items().at(0).text(), marks.items().at(1).text()};
   }
-  made.opened = wherry::jinja::truth(field(asked, "opened"));
+  made.opened = wherry::json::truth(field(asked, "opened"));
   if (const Value& most = field(asked, "most"); !most.is_none()) {
     made.most = static_cast<size_t>(most.integer());
   }
@@ -104,7 +104,7 @@ const char* wherry_reader_error(void) { return last_error.c_str(); }
 wherry_reader* wherry_reader_open(const char* json, size_t length) {
   return guarded([&] {
     const Value asked =
-        wherry::jinja::from_json(std::string_view(json, length), wherry::jinja::Halves::kKept);
+        wherry::json::from_json(std::string_view(json, length), wherry::json::Halves::kKept);
     return new wherry_reader(reading_of(asked));
   });
 }
@@ -128,10 +128,10 @@ struct wherry_history {
   Adapted adapted(const Value& given) const {
     Adapted made{field(given, "messages").items(), {}};
     const History& history = dialect.history();
-    if (!wherry::jinja::truth(field(given, "refused"))) return history.adapted(made.messages);
+    if (!wherry::json::truth(field(given, "refused"))) return history.adapted(made.messages);
     for (const Value& name : field(given, "changes").items()) made.changes.push_back(name.text());
     const Value& variables = field(given, "variables");
-    const bool opens = wherry::jinja::truth(field(variables, "add_generation_prompt"));
+    const bool opens = wherry::json::truth(field(variables, "add_generation_prompt"));
     return history.retried(std::move(made), opens, variables);
   }
 
@@ -140,19 +140,19 @@ struct wherry_history {
 
 wherry_history* wherry_history_open(const char* json, size_t length) {
   return guarded(
-      [&] { return new wherry_history(wherry::jinja::from_json(std::string_view(json, length))); });
+      [&] { return new wherry_history(wherry::json::from_json(std::string_view(json, length))); });
 }
 
 const char* wherry_history_adapt(wherry_history* history, const char* json, size_t length) {
   return guarded([&] {
-    const Value given = wherry::jinja::from_json(std::string_view(json, length));
+    const Value given = wherry::json::from_json(std::string_view(json, length));
     Adapted adapted = history->adapted(given);
     last_answer = "null";
     if (!adapted.changes.empty()) {
       Values changes(adapted.changes.begin(), adapted.changes.end());
-      last_answer = wherry::jinja::to_compact_json(wherry::jinja::make_dict(
-          {{"messages", wherry::jinja::make_list(std::move(adapted.messages))},
-           {"changes", wherry::jinja::make_list(std::move(changes))}}));
+      last_answer = wherry::json::to_compact_json(wherry::json::make_dict(
+          {{"messages", wherry::json::make_list(std::move(adapted.messages))},
+           {"changes", wherry::json::make_list(std::move(changes))}}));
     }
     return last_answer.c_str();
   });
@@ -162,11 +162,11 @@ void wherry_history_close(wherry_history* history) { delete history; }
 
 const char* wherry_schema_repair(const char* json, size_t length) {
   return guarded([&] {
-    Repaired made = repaired(wherry::jinja::from_json(std::string_view(json, length)));
+    Repaired made = repaired(wherry::json::from_json(std::string_view(json, length)));
     Values problems(made.problems.begin(), made.problems.end());
-    last_answer = wherry::jinja::to_compact_json(
-        wherry::jinja::make_dict({{"schema", std::move(made.schema)},
-                                  {"problems", wherry::jinja::make_list(std::move(problems))}}));
+    last_answer = wherry::json::to_compact_json(
+        wherry::json::make_dict({{"schema", std::move(made.schema)},
+                                 {"problems", wherry::json::make_list(std::move(problems))}}));
     return last_answer.c_str();
   });
 }

@@ -14,7 +14,7 @@ constexpr size_t kShown = 20;
 
 std::string shown(double value) {
   const bool whole = value == std::floor(value) && std::fabs(value) < 1e18;
-  return whole ? std::to_string(static_cast<int64_t>(value)) : jinja::float_text(value);
+  return whole ? std::to_string(static_cast<int64_t>(value)) : json::float_text(value);
 }
 
 // Parses a number, or a whole number, from a text; returns nothing if the text is none.
@@ -96,7 +96,7 @@ std::optional<Value> Checker::number(const std::string& where, const Value& valu
 }
 
 std::optional<Value> Checker::boolean(const std::string& where, const Value& value) {
-  if (value.is(jinja::Kind::kBool)) return value;
+  if (value.is(json::Kind::kBool)) return value;
   if (value.is_number() && (value.number() == 0 || value.number() == 1)) {
     return Value(value.number() == 1);
   }
@@ -128,7 +128,7 @@ std::optional<Value> Checker::text(const std::string& where, const Value& value,
 }
 
 bool Checker::list(const std::string& where, const Value& value) {
-  if (value.is(jinja::Kind::kList)) return true;
+  if (value.is(json::Kind::kList)) return true;
   add(where, "takes a list");
   return false;
 }
@@ -166,7 +166,7 @@ std::optional<int64_t> Fields::integer(std::string_view name) const {
 
 bool Fields::truth(std::string_view name) const {
   const Value* found = find(name);
-  return found != nullptr && jinja::truth(*found);
+  return found != nullptr && json::truth(*found);
 }
 
 std::string Fields::text(std::string_view name) const {

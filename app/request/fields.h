@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
-using jinja::Value;
-using jinja::Values;
+using json::Value;
+using json::Values;
 
 // Returns the path of a list item, such as "messages[0]".
 std::string item(const std::string& list, size_t i);

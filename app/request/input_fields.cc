@@ -33,7 +33,7 @@ void check_role(Checker& check, const std::string& where, const Value* role) {
 
 void check_content(Checker& check, const std::string& where, const Value& value) {
   if (value.is_string() || !check.few(where, value, kParts)) return;
-  if (!value.is(jinja::Kind::kList)) {
+  if (!value.is(json::Kind::kList)) {
     return check.add(where, kContent);
   }
   for (size_t i = 0; i < value.items().size(); ++i) {
@@ -72,10 +72,10 @@ void not_a_prompt(Checker& check, const std::string& name) {
 
 void check_ids(Checker& check, const std::string& name, const Value& value) {
   const auto is_id = [](const Value& token) {
-    return token.is(jinja::Kind::kInt) && token.integer() >= 0 && token.number() < kTokenIds;
+    return token.is(json::Kind::kInt) && token.integer() >= 0 && token.number() < kTokenIds;
   };
-  const bool ids = value.is(jinja::Kind::kList) &&
-                   std::all_of(value.items().begin(), value.items().end(), is_id);
+  const bool ids =
+      value.is(json::Kind::kList) && std::all_of(value.items().begin(), value.items().end(), is_id);
   if (!ids) not_a_prompt(check, name);
 }
 
@@ -91,9 +91,9 @@ void check_messages(Checker& check, const Value& messages) {
 
 void check_prompt(Checker& check, const std::string& name, const Value& prompt) {
   if (prompt.is_string()) return;
-  if (!prompt.is(jinja::Kind::kList)) return not_a_prompt(check, name);
+  if (!prompt.is(json::Kind::kList)) return not_a_prompt(check, name);
   const Values& items = prompt.items();
-  if (items.empty() || items[0].is(jinja::Kind::kInt)) return check_ids(check, name, prompt);
+  if (items.empty() || items[0].is(json::Kind::kInt)) return check_ids(check, name, prompt);
   for (const Value& one : items) {
     if (!items[0].is_string()) {
       check_ids(check, name, one);

@@ -10,7 +10,7 @@
 #include "app/request/request_error.h"
 #include "app/request/tool_fields.h"
 #include "app/request/whole_characters.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -21,7 +21,7 @@ constexpr size_t kLongText = 1024, kStops = 1024, kBiases = 4096, kAllowed = siz
 constexpr size_t kMostFields = 256;
 
 const Value& data() {
-  static const Value kData = jinja::from_json(data::kRequestFields);
+  static const Value kData = json::from_json(data::kRequestFields);
   return kData;
 }
 
@@ -85,7 +85,7 @@ class Reader {
     check_.raise();
     std::vector<std::pair<Value, Value>> items = given_.dict().items;
     for (auto& item : made_) items.push_back(std::move(item));  // replaces the original fields
-    return Fields(jinja::make_dict(std::move(items)));
+    return Fields(json::make_dict(std::move(items)));
   }
 
  private:
@@ -172,9 +172,9 @@ class Reader {
   void one_of(const std::string& name, const Value& value, const Value& row) {
     const Value& values = *row.dict().find("values");
     for (const Value& one : values.items()) {
-      if (jinja::equal(one, value)) return;
+      if (json::equal(one, value)) return;
     }
-    check_.add(name, "takes one of " + jinja::to_json(values));
+    check_.add(name, "takes one of " + json::to_json(values));
   }
 
   void texts(const std::string& name, const Value& value, const Value&) {
@@ -184,7 +184,7 @@ class Reader {
 
   // Accepts a text, an object with a text, or a list of these.
   void documents(const std::string& name, const Value& value, const Value& row) {
-    const Values items = value.is(jinja::Kind::kList) ? value.items() : Values{value};
+    const Values items = value.is(json::Kind::kList) ? value.items() : Values{value};
     if (items.empty()) check_.add(name, "takes at least 1 text");
     if (!check_.few(name, value, size_of(row, "most"))) return;
     for (size_t i = 0; i < items.size(); ++i) {
@@ -217,7 +217,7 @@ class Reader {
         earlier->second = *amount;  // "1" and "01" are one token
       }
     }
-    keep(name, jinja::make_dict(std::move(made)));
+    keep(name, json::make_dict(std::move(made)));
   }
 
   void token_ids(const std::string& name, const Value& value, const Value&) {
@@ -230,7 +230,7 @@ class Reader {
 
   void stops(const std::string& name, const Value& value, const Value&) {
     Values made;
-    if (!value.is(jinja::Kind::kList)) {
+    if (!value.is(json::Kind::kList)) {
       check_.text(name, value, kLongText);
       made.push_back(value);
     } else if (check_.few(name, value, kStops)) {
@@ -242,7 +242,7 @@ class Reader {
         made.push_back(value.items()[i]);
       }
     }
-    keep(name, jinja::make_list(std::move(made)));
+    keep(name, json::make_list(std::move(made)));
   }
 
   void stream_options(const std::string& name, const Value& value, const Value&) {

@@ -1,7 +1,7 @@
 #include "app/request/tool_fields.h"
 
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -47,7 +47,7 @@ void name_of(Checker& check, const std::string& where, const Value& object) {
   const std::string& text = name.text();
   bool fits = text.find_first_of("\"'<>{}[]()|") == text.npos;
   for (size_t at = 0; at < text.size();) {
-    const bool space = jinja::is_space(jinja::next_code_point(text, at));
+    const bool space = unicode::is_space(unicode::next_code_point(text, at));
     fits = fits && !space;
   }
   if (!fits) {

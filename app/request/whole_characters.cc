@@ -4,13 +4,13 @@
 #include <string>
 
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
 namespace {
 
-using jinja::Value;
+using json::Value;
 
 // Upper bound on the characters of a path, because names in it may come from the client.
 constexpr size_t kLongestPlace = 200;
@@ -33,7 +33,7 @@ std::optional<std::string> place_of_half(const Value& value, const std::string& 
       const std::string inner = where.empty() ? name.text() : where + "." + name.text();
       if (auto found = place_of_half(item, inner)) return found;
     }
-  } else if (value.is(jinja::Kind::kList)) {
+  } else if (value.is(json::Kind::kList)) {
     size_t i = 0;
     for (const Value& item : value.items()) {
       const std::string inner = item.is_number() ? "" : where + "[" + std::to_string(i) + "]";
@@ -49,7 +49,7 @@ std::string in_ascii(const std::string& place) {
   std::string made;
   size_t at = 0;
   for (size_t n = 0; at < place.size() && n < kLongestPlace; ++n) {
-    const char32_t code = jinja::next_code_point(place, at);
+    const char32_t code = unicode::next_code_point(place, at);
     made += code < 0x80 ? static_cast<char>(code) : '?';
   }
   return made;

@@ -2,13 +2,13 @@
 #ifndef WHERRY_APP_REQUEST_WHOLE_CHARACTERS_H_
 #define WHERRY_APP_REQUEST_WHOLE_CHARACTERS_H_
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
-// Checks a request, which must be parsed with jinja::Halves::kKept. Throws RequestError with the
+// Checks a request, which must be parsed with json::Halves::kKept. Throws RequestError with the
 // path of the first half surrogate pair, in a text or in a name.
-void require_whole_characters(const jinja::Value& request);
+void require_whole_characters(const json::Value& request);
 
 }  // namespace wherry::app
 

@@ -12,9 +12,11 @@
 #include <functional>
 #include <string>
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::jinja {
+
+using namespace json;
 
 class Budget {
  public:

@@ -1,9 +1,9 @@
 #include "app/template/chat_template.h"
 
-#include "app/template/code_points.h"
 #include "app/template/globals.h"
 #include "app/template/parser.h"
 #include "app/template/runtime.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "app/template/budget.h"
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::jinja {
 

@@ -1,9 +1,9 @@
 // Implements pattern.format(...) of Python's str.
 #include <algorithm>
 
-#include "app/template/code_points.h"
 #include "app/template/format_field.h"
 #include "app/template/operators.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "app/template/code_points.h"
 #include "app/template/operators.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/template/code_points.h"
 #include "app/template/format_field.h"
 #include "app/template/operators.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

@@ -3,8 +3,8 @@
 #include <ctime>
 
 #include "app/template/budget.h"
-#include "app/template/code_points.h"
 #include "app/template/operators.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

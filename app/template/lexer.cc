@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "app/template/code_points.h"
-#include "app/template/value.h"
+#include "app/value/code_points.h"
+#include "app/value/value.h"
 
 namespace wherry::jinja {
+
+using namespace json;
+using namespace unicode;
 
 namespace {
 

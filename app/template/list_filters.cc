@@ -1,10 +1,10 @@
 // Implements filters of lists: sorting, selection and aggregation.
 #include <algorithm>
 
-#include "app/template/characters.h"
 #include "app/template/functions.h"
 #include "app/template/operators.h"
 #include "app/template/runtime.h"
+#include "app/value/characters.h"
 
 namespace wherry::jinja {
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <set>
 
-#include "app/template/characters.h"
-#include "app/template/code_points.h"
 #include "app/template/operators.h"
 #include "app/template/text_methods.h"
+#include "app/value/characters.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

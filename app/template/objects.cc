@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 
@@ -55,23 +55,6 @@ Value make_generator(std::function<Next()> begin) {
   });
 }
 
-const Value* Namespace::find(std::string_view name) const {
-  for (const auto& [key, value] : attributes) {
-    if (key == name) return &value;
-  }
-  return nullptr;
-}
-
-void Namespace::set(std::string_view name, const Value& value) const {
-  for (auto& [key, held] : attributes) {
-    if (key == name) {
-      held = value;
-      return;
-    }
-  }
-  attributes.emplace_back(std::string(name), value);
-}
-
 bool Loop::peek() const {
   if (after) return true;
   Value item;
@@ -106,24 +89,25 @@ int64_t Loop::count() const {
   return *length;
 }
 
-void use(const Value& value) {
-  if (!value.is(Kind::kUndefined)) return;
-  fail(value.as<Missing>().message);
+std::string Function::repr() const {
+  if (std::string_view(type) == "Macro")
+    return "<Macro " + (name.empty() ? "anonymous" : repr_text(name)) + ">";
+  return std::string("<") + type + " " + name + ">";
+}
+
+std::string Loop::repr() const {
+  return "<LoopContext " + std::to_string(index0 + 1) + "/" + std::to_string(count()) + ">";
 }
 
 namespace {
 
-Value item_of(const std::pair<Value, Value>& entry, char part) {
-  return part == 'k'   ? entry.first
-         : part == 'v' ? entry.second
-                       : make_tuple({entry.first, entry.second});
-}
-
 Next entries(const Value& dict, char part) {
-  return [dict, part, at = size_t{0}](Value& item) mutable {
-    const auto& items = dict.dict().items;
-    if (at == items.size()) return false;
-    item = item_of(items[at++], part);
+  View view;
+  view.part = part;
+  view.of = dict;
+  return [view, at = size_t{0}](Value& item) mutable {
+    if (at == view.of.dict().items.size()) return false;
+    item = view.item(at++);
     return true;
   };
 }

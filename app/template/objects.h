@@ -8,9 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "app/template/value.h"
+#include "app/value/code_points.h"
+#include "app/value/value.h"
 
 namespace wherry::jinja {
+
+using namespace json;
+using namespace unicode;
 
 class Budget;
 
@@ -39,6 +43,9 @@ struct Function : Object {
   std::string name;
   std::function<Value(Budget&, const Arguments&)> call;
   std::vector<std::pair<std::string, Value>> attributes;
+
+  const char* type_name() const override { return type; }
+  std::string repr() const override;
 };
 
 Value make_function(std::string name, std::function<Value(Budget&, const Arguments&)> call,
@@ -49,18 +56,15 @@ using Next = std::function<bool(Value&)>;  // sets the next item; returns false 
 struct Iterator : Object {
   const char* type = "generator";
   Next next;
+
+  const char* type_name() const override { return type; }
+  std::string repr() const override { return std::string("<") + type + " object>"; }
 };
 
 Value make_iterator(Next next, const char* type = "generator");
 // Returns an iterator that starts when its first item is requested, so that errors appear at the
 // same point as with Python's generators.
 Value make_generator(std::function<Next()> begin);
-
-struct Namespace : Object {
-  mutable std::vector<std::pair<std::string, Value>> attributes;
-  const Value* find(std::string_view name) const;
-  void set(std::string_view name, const Value& value) const;
-};
 
 // The variable `loop` of a for loop.
 struct Loop : Object {
@@ -76,10 +80,11 @@ struct Loop : Object {
   bool take(Value& item) const;
   bool peek() const;  // whether another item follows, which `after` then contains
   int64_t count() const;
+
+  const char* type_name() const override { return "LoopContext"; }
+  std::string repr() const override;
 };
 
-// Fails if the value is undefined; the error has the missing name.
-void use(const Value& value);
 // Returns an iterator over a list, a text, the keys of a dictionary, ...; fails for other values.
 Next iterate(const Value& value);
 // Returns the length; fails for values without a length, as len() does.

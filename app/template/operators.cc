@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

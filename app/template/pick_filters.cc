@@ -1,8 +1,8 @@
 // Implements filters that select items: by a test, by an attribute, by presence.
-#include "app/template/characters.h"
 #include "app/template/functions.h"
 #include "app/template/operators.h"
 #include "app/template/runtime.h"
+#include "app/value/characters.h"
 
 namespace wherry::jinja {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "app/template/code_points.h"
 #include "app/template/operators.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

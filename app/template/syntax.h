@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::jinja {
+
+using namespace json;
 
 // An interned name: equal names are one object, so they are compared by address.
 using Name = const std::string*;

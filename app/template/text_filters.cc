@@ -3,13 +3,13 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "app/template/characters.h"
-#include "app/template/code_points.h"
 #include "app/template/functions.h"
-#include "app/template/json_text.h"
 #include "app/template/operators.h"
 #include "app/template/runtime.h"
 #include "app/template/text_pieces.h"
+#include "app/value/characters.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::jinja {
 
@@ -338,7 +338,8 @@ Value tojson(Runtime& runtime, const Value& value, const Arguments& given) {
     style.comma = separator(0);
     style.colon = separator(1);
   }
-  return Value(to_json(value, style, &runtime.budget()));
+  const Budget& budget = runtime.budget();
+  return Value(to_json(value, style, [&](size_t chars) { budget.check(chars); }));
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "app/template/characters.h"
-#include "app/template/code_points.h"
 #include "app/template/operators.h"
 #include "app/template/text_pieces.h"
 #include "app/text/unicode/properties.h"
+#include "app/value/characters.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

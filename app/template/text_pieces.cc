@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "app/template/characters.h"
-#include "app/template/code_points.h"
 #include "app/template/operators.h"
+#include "app/value/characters.h"
+#include "app/value/code_points.h"
 
 namespace wherry::jinja {
 

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "app/template/json_text.h"
 #include "app/tools/history_steps.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -56,9 +56,9 @@ Scan scanned(const std::string& text) {
 Value object_in(std::string text, const std::string& open) {
   text.append(open.rbegin(), open.rend());
   try {
-    Value made = jinja::from_json(text);
+    Value made = json::from_json(text);
     return made.is_dict() ? made : Value();
-  } catch (const jinja::Failure&) {
+  } catch (const json::Failure&) {
     return Value();
   }
 }

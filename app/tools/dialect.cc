@@ -7,19 +7,19 @@ namespace {
 constexpr const char* kNeedle = "needle7";
 
 Value message(const char* role, const char* content) {
-  return jinja::make_dict({{"role", role}, {"content", content}});
+  return json::make_dict({{"role", role}, {"content", content}});
 }
 
 // Returns example messages with one tool call and its result.
 Value with_call(const Value& arguments) {
-  const Value function = jinja::make_dict({{"name", "f"}, {"arguments", arguments}});
+  const Value function = json::make_dict({{"name", "f"}, {"arguments", arguments}});
   const Value call =
-      jinja::make_dict({{"id", "abcdefghi"}, {"type", "function"}, {"function", function}});
-  return jinja::make_list(
+      json::make_dict({{"id", "abcdefghi"}, {"type", "function"}, {"function", function}});
+  return json::make_list(
       {message("user", "x"),
-       jinja::make_dict(
-           {{"role", "assistant"}, {"content", ""}, {"tool_calls", jinja::make_list({call})}}),
-       jinja::make_dict(
+       json::make_dict(
+           {{"role", "assistant"}, {"content", ""}, {"tool_calls", json::make_list({call})}}),
+       json::make_dict(
            {{"role", "tool"}, {"content", "y"}, {"name", "f"}, {"tool_call_id", "abcdefghi"}})});
 }
 
@@ -63,13 +63,12 @@ std::string Dialect::tried(const Value& messages) const {
 void Dialect::ask() {
   const std::string needle = kNeedle;
   const auto shows = [&](const std::string& made) { return made.find(needle) != made.npos; };
-  const std::string as_object = tried(with_call(jinja::make_dict({{needle, "x"}})));
+  const std::string as_object = tried(with_call(json::make_dict({{needle, "x"}})));
   const bool as_text = shows(tried(with_call("{\"" + needle + "\": \"x\"}")));
   const bool printed = as_object.find("{'" + needle + "'") != as_object.npos;
   takes_text_ = as_text && (!shows(as_object) || printed);
   takes_calls_ = native() || shows(as_object) || takes_text_;
-  takes_system_ =
-      shows(tried(jinja::make_list({message("system", kNeedle), message("user", "x")})));
+  takes_system_ = shows(tried(json::make_list({message("system", kNeedle), message("user", "x")})));
 }
 
 }  // namespace wherry::app

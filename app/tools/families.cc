@@ -6,8 +6,8 @@
 #include <random>
 
 #include "app/data/data.h"
-#include "app/template/json_text.h"
 #include "app/tools/formats/formats.h"
+#include "app/value/json_text.h"
 #include "support/blake2b.h"
 #include "support/error.h"
 
@@ -30,7 +30,7 @@ class Row {
     return *this;
   }
   Row& take(const char* name, bool& into) {
-    if (const Value* value = next(name)) into = jinja::truth(*value);
+    if (const Value* value = next(name)) into = json::truth(*value);
     return *this;
   }
   Row& take(const char* name, Texts& into) {
@@ -53,7 +53,7 @@ class Row {
   }
   void end() const {  // throws Error for unread fields, which are mistakes in the data
     if (taken_ < fields_.dict().items.size()) {
-      throw Error(WHERRY_INTERNAL, "unknown field in " + jinja::to_json(fields_));
+      throw Error(WHERRY_INTERNAL, "unknown field in " + json::to_json(fields_));
     }
   }
 
@@ -147,7 +147,7 @@ Family family_in(const Value& fields) {
 const std::vector<Family>& families() {  // in the order of the data, the generic family last
   static const std::vector<Family> kFamilies = [] {
     std::vector<Family> made;
-    const Value data = jinja::from_json(data::kToolFamilies);
+    const Value data = json::from_json(data::kToolFamilies);
     for (const Value& row : data.items()) made.push_back(family_in(row));
     return made;
   }();
@@ -211,7 +211,7 @@ const Family& family_named(const std::string& name) {
     last = family.name;
   }
   throw Error(WHERRY_INVALID_ARGUMENT,
-              "tool_format is " + jinja::repr_text(name) + "; it takes one of " + names);
+              "tool_format is " + json::repr_text(name) + "; it takes one of " + names);
 }
 
 }  // namespace wherry::app

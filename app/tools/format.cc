@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -102,9 +102,9 @@ std::string Format::history(const std::vector<std::pair<std::string, Value>>& ca
   std::string made;
   for (const auto& [name, arguments] : calls) {
     if (!made.empty()) made += '\n';
-    const std::string object = jinja::to_json(arguments);
+    const std::string object = json::to_json(arguments);
     if (name_at == pattern.npos || at == pattern.npos || at < name_at) {
-      made += "{\"name\": " + jinja::to_json(Value(name)) + ", \"arguments\": " + object + "}";
+      made += "{\"name\": " + json::to_json(Value(name)) + ", \"arguments\": " + object + "}";
       continue;
     }
     const size_t behind = name_at + kName.size();

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "app/grammar/rules.h"
-#include "app/template/value.h"
 #include "app/tools/output.h"
 #include "app/tools/scanner.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
-using jinja::Value;
+using json::Value;
 
 // The tools of a request: their names and the JSON Schemas of their arguments.
 class Tools {

@@ -34,7 +34,7 @@ constexpr Step kRetried[] = {kOneSystem, kReminders, kNoSystem, kNoEmpty,     kJ
                              kAlternate, kObjects,   kOneCall,  kWrittenCalls};
 
 Value said(const char* role, const char* content) {
-  return jinja::make_dict({{"role", role}, {"content", content}});
+  return json::make_dict({{"role", role}, {"content", content}});
 }
 Value system(const char* content) { return said("system", content); }
 Value user(const char* content) { return said("user", content); }
@@ -47,24 +47,24 @@ struct ExampleCall {
 
 Value arguments(const char* text, bool as_text) {
   if (as_text) return Value(std::string("{\"needlekey\": \"") + text + "\"}");
-  return jinja::make_dict({{"needlekey", text}});
+  return json::make_dict({{"needlekey", text}});
 }
 
 Value calling(const char* content, const std::vector<ExampleCall>& calls) {
   Values made;
   for (const ExampleCall& one : calls) {
-    made.push_back(jinja::make_dict(
+    made.push_back(json::make_dict(
         {{"id", one.id},
          {"type", "function"},
-         {"function", jinja::make_dict({{"name", one.name}, {"arguments", one.arguments}})}}));
+         {"function", json::make_dict({{"name", one.name}, {"arguments", one.arguments}})}}));
   }
-  return jinja::make_dict({{"role", "assistant"},
-                           {"content", content},
-                           {"tool_calls", jinja::make_list(std::move(made))}});
+  return json::make_dict({{"role", "assistant"},
+                          {"content", content},
+                          {"tool_calls", json::make_list(std::move(made))}});
 }
 
 Value result(const char* id, const char* name, const char* content) {
-  return jinja::make_dict(
+  return json::make_dict(
       {{"role", "tool"}, {"content", content}, {"name", name}, {"tool_call_id", id}});
 }
 
@@ -121,20 +121,20 @@ Value example_tools() {
   Values made;
   for (const char* name : {"needlef", "needleg"}) {
     const Value properties =
-        jinja::make_dict({{"k", jinja::make_dict({{"type", "string"}, {"description", "k"}})}});
-    made.push_back(jinja::make_dict(
+        json::make_dict({{"k", json::make_dict({{"type", "string"}, {"description", "k"}})}});
+    made.push_back(json::make_dict(
         {{"type", "function"},
          {"function",
-          jinja::make_dict({{"name", name},
-                            {"description", "d"},
-                            {"parameters", jinja::make_dict({{"type", "object"},
-                                                             {"properties", properties}})}})}}));
+          json::make_dict({{"name", name},
+                           {"description", "d"},
+                           {"parameters", json::make_dict({{"type", "object"},
+                                                           {"properties", properties}})}})}}));
   }
-  return jinja::make_list(std::move(made));
+  return json::make_list(std::move(made));
 }
 
 bool same(const Values& a, const Values& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), jinja::equal);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), json::equal);
 }
 
 bool calls_in(const Values& messages) {
@@ -194,7 +194,7 @@ bool History::shows(const Values& messages, const Texts& texts) const {
     if (needs_tools_ || calls_in(messages)) {
       for (const std::string& name : tool_variables_) variables.emplace_back(name, example_tools());
     }
-    return template_.render(jinja::make_list(some), true, jinja::make_dict(std::move(variables)));
+    return template_.render(json::make_list(some), true, json::make_dict(std::move(variables)));
   };
   try {
     std::string text = rendered(messages);
@@ -241,7 +241,7 @@ Adapted History::adapted(Values messages) const {
   const bool dropped =
       std::any_of(made.messages.begin(), made.messages.end(), [](const Value& one) {
         const Value* content = one.dict().find("content");
-        return calls_in({one}) && content != nullptr && jinja::truth(*content);
+        return calls_in({one}) && content != nullptr && json::truth(*content);
       });
   if (drops_text_ && dropped) made.changes.emplace_back(kDropped);
   return made;
@@ -258,7 +258,7 @@ Adapted History::retried(Adapted refused, bool add_generation_prompt, const Valu
       refused.changes.emplace_back(kNames[step]);
     }
     try {
-      template_.render(jinja::make_list(refused.messages), add_generation_prompt, variables, gone);
+      template_.render(json::make_list(refused.messages), add_generation_prompt, variables, gone);
       return refused;
     } catch (const jinja::Refused&) {
     }

@@ -16,7 +16,7 @@
 
 namespace wherry::app {
 
-using jinja::Values;
+using json::Values;
 
 // Messages for a template, and the names of the steps that changed them; see docs/server.md.
 struct Adapted {

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -31,10 +31,10 @@ const Values& calls_of(const Value& message) {
   return calls != nullptr && calls->is_sequence() ? calls->items() : kNone;
 }
 
-bool blank(const std::string& text) { return jinja::skip_left(text) == text.size(); }
+bool blank(const std::string& text) { return unicode::skip_left(text) == text.size(); }
 
 std::string stripped(const std::string& text) {
-  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  const size_t start = unicode::skip_left(text), end = unicode::skip_right(text);
   return start < end ? text.substr(start, end - start) : "";
 }
 
@@ -47,20 +47,20 @@ Value with(const Value& message, Items fields) {
   Items made;
   for (const auto& item : message.dict().items) {
     const bool gone = std::any_of(fields.begin(), fields.end(), [&](const auto& field) {
-      return field.first.text() == item.first.text() && field.second.is(jinja::Kind::kUndefined);
+      return field.first.text() == item.first.text() && field.second.is(json::Kind::kUndefined);
     });
     if (!gone) made.push_back(item);
   }
   for (auto& field : fields) {
-    if (!field.second.is(jinja::Kind::kUndefined)) made.push_back(std::move(field));
+    if (!field.second.is(json::Kind::kUndefined)) made.push_back(std::move(field));
   }
-  return jinja::make_dict(std::move(made));
+  return json::make_dict(std::move(made));
 }
 
-Value nothing() { return jinja::undefined(""); }
+Value nothing() { return json::undefined(""); }
 
 Value turn(const char* role, std::string content) {
-  return jinja::make_dict({{"role", role}, {"content", std::move(content)}});
+  return json::make_dict({{"role", role}, {"content", std::move(content)}});
 }
 
 // Returns arguments as an object; adds a text that cannot be one to `rest`.
@@ -68,15 +68,15 @@ Value object_of(const Value& arguments, std::string& rest) {
   if (arguments.is_dict()) return arguments;
   if (arguments.is_string()) {
     try {
-      Value value = jinja::from_json(arguments.text());
+      Value value = json::from_json(arguments.text());
       if (value.is_dict()) return value;
-    } catch (const jinja::Failure&) {
+    } catch (const json::Failure&) {
       Value closed = closed_object(arguments.text());
       if (closed.is_dict()) return closed;
     }
   }
-  rest = joined(rest, arguments.is_string() ? arguments.text() : jinja::to_json(arguments), "\n");
-  return jinja::make_dict({});
+  rest = joined(rest, arguments.is_string() ? arguments.text() : json::to_json(arguments), "\n");
+  return json::make_dict({});
 }
 
 // Takes the result of a call out of `results`: that of its id, or the first.
@@ -114,12 +114,12 @@ Values with_objects(const Values& messages, bool as_text) {
       const Value* function = call.dict().find("function");
       const Value* given = function != nullptr ? function->dict().find("arguments") : nullptr;
       std::string more;
-      const Value object = given != nullptr ? object_of(*given, more) : jinja::make_dict({});
+      const Value object = given != nullptr ? object_of(*given, more) : json::make_dict({});
       bool same = given != nullptr && given->is_dict() && !as_text;
       if (as_text && given != nullptr && given->is_string() && more.empty()) {
         try {
-          same = jinja::from_json(given->text()).is_dict();
-        } catch (const jinja::Failure&) {
+          same = json::from_json(given->text()).is_dict();
+        } catch (const json::Failure&) {
         }
       }
       if (same || function == nullptr) {
@@ -128,11 +128,11 @@ Values with_objects(const Values& messages, bool as_text) {
       }
       changed = true;
       rest = joined(rest, more, "\n");
-      const Value arguments = as_text ? Value(jinja::to_json(object)) : object;
+      const Value arguments = as_text ? Value(json::to_json(object)) : object;
       calls.push_back(with(call, {{"function", with(*function, {{"arguments", arguments}})}}));
     }
     made.push_back(changed ? with(message, {{"content", joined(content_of(message), rest, "\n")},
-                                            {"tool_calls", jinja::make_list(std::move(calls))}})
+                                            {"tool_calls", json::make_list(std::move(calls))}})
                            : message);
   }
   return made;
@@ -175,7 +175,7 @@ Values with_one_call_a_turn(const Values& messages) {
     const bool by_id = named_by_ids(calls, results);
     const Value& message = messages[i - results.size()];
     for (size_t k = 0; k < calls.size(); ++k) {
-      Items fields = {{"tool_calls", jinja::make_list({calls[k]})}};
+      Items fields = {{"tool_calls", json::make_list({calls[k]})}};
       if (k > 0) {
         fields.emplace_back("content", "");
         for (const char* name : {"reasoning_content", "thinking"}) {

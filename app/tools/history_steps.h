@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "app/template/value.h"
 #include "app/tools/families.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
-using jinja::Values;
+using json::Values;
 
 // Makes the arguments of calls objects. A text that was cut is closed; any other text goes into the
 // message's content. as_text: the arguments become JSON texts of objects.

@@ -1,7 +1,7 @@
 #include "app/tools/json_value.h"
 
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -103,7 +103,7 @@ bool bracketed(Scanner& s, const Emit& emit, std::string_view stop) {
 }
 
 bool ends_scalar(char32_t code) {
-  return code == ',' || code == '}' || code == ']' || jinja::is_space(code);
+  return code == ',' || code == '}' || code == ']' || unicode::is_space(code);
 }
 
 // Consumes an escape after its backslash; returns the character that it stands for, or the escape
@@ -126,7 +126,7 @@ void append_character(std::string& text, char32_t code) {
   if (code >= kHigh && code < kPastSurrogates) {
     text += '?';
   } else {
-    jinja::append_code_point(text, code);
+    unicode::append_code_point(text, code);
   }
 }
 
@@ -175,7 +175,7 @@ bool json_unquoted(Scanner& s, const Emit& emit) {
   return true;
 }
 
-std::string json_string(std::string_view text) { return jinja::to_json(jinja::Value(text)); }
+std::string json_string(std::string_view text) { return json::to_json(json::Value(text)); }
 
 std::string json_escaped(std::string_view text) {
   const std::string quoted = json_string(text);

@@ -6,7 +6,7 @@
 
 namespace wherry::app {
 
-using jinja::Value;
+using json::Value;
 
 namespace {
 

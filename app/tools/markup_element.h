@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "app/grammar/rules.h"
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
 // Returns whether an argument's value is plain text rather than JSON, and the grammar expression of
 // the value followed by `end`. schema: the argument's JSON Schema. root: the schema of all
 // arguments, which may contain definitions that `schema` refers to.
-std::pair<bool, std::string> markup_element(Rules& rules, const jinja::Value& schema,
-                                            const jinja::Value& root, const std::string& end);
+std::pair<bool, std::string> markup_element(Rules& rules, const json::Value& schema,
+                                            const json::Value& root, const std::string& end);
 
 }  // namespace wherry::app
 

@@ -1,6 +1,6 @@
 #include "app/tools/output.h"
 
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -19,12 +19,12 @@ void append(std::vector<Part>& parts, Part part) {
 void Output::text(std::string_view piece) {
   if (!s_.live()) return;
   std::string text = std::exchange(space_, "") + std::string(piece);
-  const size_t end = jinja::skip_right(text);
+  const size_t end = unicode::skip_right(text);
   space_ = text.substr(end);
   text.resize(end);
   if (text.empty()) return;
   if (std::exchange(fresh_, false)) {
-    const size_t start = jinja::skip_left(text);
+    const size_t start = unicode::skip_left(text);
     if (gap_.empty()) gap_ = text.substr(0, start);
     text.replace(0, start, said_ ? gap_ : "");
   }

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "app/template/value.h"
 #include "app/tools/python_value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
@@ -74,7 +74,7 @@ std::optional<std::string> real(std::string_view text, bool negative) {
   char* end = nullptr;
   const double value = std::strtod(digits->c_str(), &end);
   if (*end != '\0' || end == digits->c_str() || !std::isfinite(value)) return std::nullopt;
-  return jinja::float_text(negative ? -value : value);
+  return json::float_text(negative ? -value : value);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "app/template/characters.h"
-#include "app/template/code_points.h"
 #include "app/tools/json_value.h"
+#include "app/value/characters.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -180,7 +180,7 @@ bool value(Scanner& s, const Emit& emit, const std::string& quote, int depth, bo
     return items(s, emit, quote, depth, closing(code));
   }
   const std::string word = s.match(bare, kLongestWord);
-  const size_t start = jinja::skip_left(word), end = jinja::skip_right(word);
+  const size_t start = unicode::skip_left(word), end = unicode::skip_right(word);
   emit(of_word(start < end ? word.substr(start, end - start) : ""));
   return s.next() != kNoChar;
 }
@@ -193,8 +193,8 @@ bool begins_python_name(char32_t code) {
 
 // The characters are those of \w in Python's regular expressions.
 bool of_python_name(char32_t code) {
-  return code == '_' || jinja::is_alpha(code) || jinja::is_decimal(code) || jinja::is_digit(code) ||
-         jinja::is_numeric(code);
+  return code == '_' || unicode::is_alpha(code) || unicode::is_decimal(code) ||
+         unicode::is_digit(code) || unicode::is_numeric(code);
 }
 
 bool python_value(Scanner& s, const Emit& emit, const std::string& quote) {

@@ -1,6 +1,6 @@
 #include "app/tools/scanner.h"
 
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -73,7 +73,7 @@ std::optional<bool> Scanner::begins(std::string_view literal) const {
 
 std::optional<char32_t> Scanner::following() const {
   size_t end = at - dropped_;
-  if (end < text_.size()) return jinja::next_code_point(text_, end);
+  if (end < text_.size()) return unicode::next_code_point(text_, end);
   return ended_ ? std::optional(kNoChar) : std::nullopt;
 }
 
@@ -85,7 +85,7 @@ std::string Scanner::take(size_t chars) {
   return answer(std::string(), [&]() -> std::optional<std::string> {
     const std::string_view left = rest();
     size_t size = 0, count = 0;
-    for (; count < chars && size < left.size(); ++count) jinja::next_code_point(left, size);
+    for (; count < chars && size < left.size(); ++count) unicode::next_code_point(left, size);
     if (count < chars && !ended_) return std::nullopt;
     at += size;
     return std::string(left.substr(0, size));
@@ -97,7 +97,7 @@ char32_t Scanner::space() {
     const std::string_view left = rest();
     size_t size = 0;
     for (size_t end = 0; end < left.size(); size = end) {
-      if (!jinja::is_space(jinja::next_code_point(left, end))) break;
+      if (!unicode::is_space(unicode::next_code_point(left, end))) break;
     }
     at += size;
     return following();
@@ -155,7 +155,7 @@ std::string Scanner::match(CharSet first, CharSet rest_of, size_t most, size_t l
     size_t size = 0, count = 0;
     while (size < left.size() && count < std::min(most, longest)) {
       size_t end = size;
-      const char32_t code = jinja::next_code_point(left, end);
+      const char32_t code = unicode::next_code_point(left, end);
       if (!(count == 0 ? first : rest_of)(code)) break;
       size = end;
       ++count;

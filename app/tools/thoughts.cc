@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "app/data/data.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -12,7 +12,7 @@ namespace {
 
 // Returns whether a text, apart from trailing white space, ends with `end`.
 bool ends_with(std::string_view text, std::string_view end) {
-  text = text.substr(0, jinja::skip_right(text));
+  text = text.substr(0, unicode::skip_right(text));
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
@@ -24,8 +24,8 @@ bool Thoughts::closed(std::string_view prompt) const { return ends_with(prompt, 
 std::optional<Thoughts> thoughts_of(std::string_view chat_template) {
   static const std::vector<Thoughts> kMarks = [] {
     std::vector<Thoughts> made;
-    const jinja::Value data = jinja::from_json(data::kReasoningMarks);
-    for (const jinja::Value& row : data.items()) {
+    const json::Value data = json::from_json(data::kReasoningMarks);
+    for (const json::Value& row : data.items()) {
       made.push_back({row.dict().find("begin")->text(), row.dict().find("end")->text()});
     }
     return made;

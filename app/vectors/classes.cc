@@ -15,10 +15,10 @@ Value classified(size_t index, const Floats& logits, const Head& head) {
   const std::vector<double> found = probabilities(logits, head.activation);
   const auto best = std::max_element(found.begin(), found.end()) - found.begin();
   Values probs(found.begin(), found.end());
-  return jinja::make_dict({{"index", Value::size(index)},
-                           {"label", head.labels.at(static_cast<size_t>(best))},
-                           {"probs", jinja::make_list(std::move(probs))},
-                           {"num_classes", Value::size(found.size())}});
+  return json::make_dict({{"index", Value::size(index)},
+                          {"label", head.labels.at(static_cast<size_t>(best))},
+                          {"probs", json::make_list(std::move(probs))},
+                          {"num_classes", Value::size(found.size())}});
 }
 
 }  // namespace

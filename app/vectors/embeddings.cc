@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "app/request/request_error.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "app/vectors/numbers.h"
 #include "app/vectors/texts.h"
 
@@ -41,7 +41,7 @@ void require_embeddings(const Head& head) {
 Values inputs_of(const Value& given) {
   if (given.is_string()) return {given};
   const Values& items = given.items();
-  return items.empty() || items[0].is(jinja::Kind::kInt) ? Values{given} : items;
+  return items.empty() || items[0].is(json::Kind::kInt) ? Values{given} : items;
 }
 
 Value value_of(const Floats& vector, bool base64) {
@@ -49,7 +49,7 @@ Value value_of(const Floats& vector, bool base64) {
   Values numbers;
   numbers.reserve(vector.size());
   for (const float number : vector) numbers.emplace_back(static_cast<double>(number));
-  return jinja::make_list(std::move(numbers));
+  return json::make_list(std::move(numbers));
 }
 
 void check_fields(const Fields& fields, const Head& head, const Values& inputs) {
@@ -93,14 +93,14 @@ VectorPlan embedding_plan(const Value& request, const VectorModel& model, const 
     Values data;
     for (size_t i = 0; i < results.size(); ++i) {
       const Floats vector = embedding_of(results[i].values, model.head, dimensions);
-      data.push_back(jinja::make_dict({{"index", Value::size(i)},
-                                       {"embedding", value_of(vector, base64)},
-                                       {"object", "embedding"}}));
+      data.push_back(json::make_dict({{"index", Value::size(i)},
+                                      {"embedding", value_of(vector, base64)},
+                                      {"object", "embedding"}}));
     }
-    return jinja::to_compact_json(jinja::make_dict({{"data", jinja::make_list(std::move(data))},
-                                                    {"model", name_of(*fields, model)},
-                                                    {"usage", usage},
-                                                    {"object", "list"}}));
+    return json::to_compact_json(json::make_dict({{"data", json::make_list(std::move(data))},
+                                                  {"model", name_of(*fields, model)},
+                                                  {"usage", usage},
+                                                  {"object", "list"}}));
   };
   return plan;
 }

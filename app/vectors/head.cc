@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {

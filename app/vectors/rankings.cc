@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/request/response_id.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "app/vectors/scores.h"
 
 namespace wherry::app {
@@ -49,10 +49,10 @@ Value ranked(const std::vector<double>& scores, const Fields& fields) {
   for (const size_t i : order) {
     std::vector<std::pair<Value, Value>> one = {{"index", Value::size(i)},
                                                 {"relevance_score", scores[i]}};
-    if (shown) one.emplace_back("document", jinja::make_dict({{"text", documents[i]}}));
-    made.push_back(jinja::make_dict(std::move(one)));
+    if (shown) one.emplace_back("document", json::make_dict({{"text", documents[i]}}));
+    made.push_back(json::make_dict(std::move(one)));
   }
-  return jinja::make_list(std::move(made));
+  return json::make_list(std::move(made));
 }
 
 }  // namespace
@@ -63,10 +63,10 @@ VectorPlan ranking_plan(const Value& request, const VectorModel& model, const Go
   const Scores scores = scores_of(pairs_of(*fields, model.head), *fields, model, plan, gone);
   const Value usage = plan.usage();
   plan.whole = [fields, usage, scores, &model](const std::vector<VectorResult>& results) {
-    return jinja::to_compact_json(jinja::make_dict({{"id", new_id("rerank")},
-                                                    {"model", name_of(*fields, model)},
-                                                    {"results", ranked(scores(results), *fields)},
-                                                    {"usage", usage}}));
+    return json::to_compact_json(json::make_dict({{"id", new_id("rerank")},
+                                                  {"model", name_of(*fields, model)},
+                                                  {"results", ranked(scores(results), *fields)},
+                                                  {"usage", usage}}));
   };
   return plan;
 }

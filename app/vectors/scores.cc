@@ -43,14 +43,14 @@ Scores by_pairs(const Pairs& pairs, const Texts& texts, const Head& head, Vector
 std::string written(const jinja::ChatTemplate& chat_template, const std::string& query,
                     const std::string* instruction, const std::string& document, const Gone& gone) {
   const auto message = [](const char* role, const std::string& text) {
-    return jinja::make_dict({{"role", role}, {"content", text}});
+    return json::make_dict({{"role", role}, {"content", text}});
   };
   Values messages;
   if (instruction != nullptr) messages.push_back(message("system", *instruction));
   messages.push_back(message("query", query));
   messages.push_back(message("document", document));
   try {
-    return chat_template.render(jinja::make_list(std::move(messages)), true, jinja::make_dict({}),
+    return chat_template.render(json::make_list(std::move(messages)), true, json::make_dict({}),
                                 gone);
   } catch (const jinja::Refused& error) {
     throw RequestError(error.what(), "messages", "chat_template");
@@ -143,7 +143,7 @@ VectorPlan score_plan(const Value& request, const VectorModel& model, const Gone
   plan.whole = [fields, usage, scores, &model](const Results& results) {
     Values data;
     for (const double score : scores(results)) {
-      data.push_back(jinja::make_dict(
+      data.push_back(json::make_dict(
           {{"index", Value::size(data.size())}, {"score", score}, {"object", "score"}}));
     }
     return list_response("score", name_of(*fields, model), std::move(data), usage);

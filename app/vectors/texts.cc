@@ -6,7 +6,7 @@
 
 #include "app/request/request_error.h"
 #include "app/template/budget.h"
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -18,7 +18,7 @@ constexpr size_t kCharacters = 16;
 constexpr char kTooLong[] = "context_length_exceeded";
 
 std::string beginning_of(const std::string& text, size_t characters) {
-  return text.substr(0, jinja::byte_of(text, characters));
+  return text.substr(0, unicode::byte_of(text, characters));
 }
 
 bool begins_with(const Ids& ids, const Ids& wanted, size_t n) {
@@ -184,7 +184,7 @@ std::string Texts::beginning(const std::string& text, size_t most) const {
     return kept.substr(0, end);
   }
   // In others the shortest text that begins with these tokens.
-  size_t least = 0, enough = jinja::count_code_points(kept);
+  size_t least = 0, enough = unicode::count_code_points(kept);
   while (least < enough) {
     const size_t middle = least + (enough - least) / 2;
     const Ids found = model_.tokenizer->encode(beginning_of(kept, middle), false);
@@ -244,7 +244,7 @@ std::vector<std::string> texts_of(const Value& list) {
   const auto text_of = [](const Value& one) {
     return one.is_string() ? one.text() : one.dict().find("text")->text();
   };
-  if (!list.is(jinja::Kind::kList)) return {text_of(list)};
+  if (!list.is(json::Kind::kList)) return {text_of(list)};
   std::vector<std::string> made;
   for (const Value& one : list.items()) made.push_back(text_of(one));
   return made;

@@ -5,7 +5,7 @@
 
 #include "app/request/request_error.h"
 #include "app/request/response_id.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -17,7 +17,7 @@ void VectorPlan::embed(std::vector<int32_t> prompt) {
 Value VectorPlan::usage() const {
   int64_t tokens = 0;
   for (const auto& prompt : prompts) tokens += static_cast<int64_t>(prompt.size());
-  return jinja::make_dict({{"prompt_tokens", tokens}, {"total_tokens", tokens}});
+  return json::make_dict({{"prompt_tokens", tokens}, {"total_tokens", tokens}});
 }
 
 std::string name_of(const Fields& fields, const VectorModel& model) {
@@ -27,13 +27,13 @@ std::string name_of(const Fields& fields, const VectorModel& model) {
 
 std::string list_response(const char* kind, const std::string& model, std::vector<Value> data,
                           const Value& usage) {
-  return jinja::to_compact_json(
-      jinja::make_dict({{"id", new_id(kind)},
-                        {"created", static_cast<int64_t>(std::time(nullptr))},
-                        {"model", model},
-                        {"data", jinja::make_list(std::move(data))},
-                        {"usage", usage},
-                        {"object", "list"}}));
+  return json::to_compact_json(
+      json::make_dict({{"id", new_id(kind)},
+                       {"created", static_cast<int64_t>(std::time(nullptr))},
+                       {"model", model},
+                       {"data", json::make_list(std::move(data))},
+                       {"usage", usage},
+                       {"object", "list"}}));
 }
 
 VectorTask task_of(const Value& request) {

@@ -14,9 +14,9 @@
 #include "app/grammar/refusals.h"
 #include "app/grammar/vocabulary.h"
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
 #include "app/text/parts.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 #include "exports.h"
 #include "packed.h"
 #include "sampling/params.h"
@@ -110,7 +110,7 @@ std::string given;  // result of the last call, which the script copies
 
 // Parses a request in JSON.
 Value request_of(const char* json, size_t n) {
-  return jinja::from_json(jinja::well_formed(std::string_view(json, n)), jinja::Halves::kKept);
+  return json::from_json(unicode::well_formed(std::string_view(json, n)), json::Halves::kKept);
 }
 
 // Returns the prompt of a chat request.

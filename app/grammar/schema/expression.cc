@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -58,7 +58,7 @@ class Parser {
   char32_t next() {
     if (left_.empty()) refuse("an expression that ends early");
     size_t at = 0;
-    const char32_t code = jinja::next_code_point(left_, at);
+    const char32_t code = unicode::next_code_point(left_, at);
     left_.remove_prefix(at);
     return code;
   }

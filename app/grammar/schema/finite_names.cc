@@ -13,8 +13,8 @@ namespace wherry::app {
 
 namespace {
 
-using jinja::Value;
-using jinja::Values;
+using json::Value;
+using json::Values;
 using Items = std::vector<std::pair<Value, Value>>;
 
 constexpr size_t kMostNames = 32;  // upper bound on the names of one pattern
@@ -82,7 +82,7 @@ Items spelled_out(const Items& schema, Texts& texts) {
       if (known == properties.end()) {
         properties.emplace_back(one, value);
       } else {
-        known->second = jinja::make_dict({{"allOf", jinja::make_list({known->second, value})}});
+        known->second = json::make_dict({{"allOf", json::make_list({known->second, value})}});
       }
     }
   }
@@ -92,8 +92,8 @@ Items spelled_out(const Items& schema, Texts& texts) {
     const std::string& name = item.first.text();
     if (name != "properties" && name != "patternProperties") made.push_back(item);
   }
-  made.emplace_back("properties", jinja::make_dict(std::move(properties)));
-  if (!kept.empty()) made.emplace_back("patternProperties", jinja::make_dict(std::move(kept)));
+  made.emplace_back("properties", json::make_dict(std::move(properties)));
+  if (!kept.empty()) made.emplace_back("patternProperties", json::make_dict(std::move(kept)));
   return made;
 }
 
@@ -102,7 +102,7 @@ Items spelled_out(const Items& schema, Texts& texts) {
 Value with_finite_names(const Value& schema, Texts& texts) {
   if (!schema.is_dict()) return schema;
   const bool names = schema.dict().find("patternProperties") != nullptr;
-  return with_parts(names ? jinja::make_dict(spelled_out(schema.dict().items, texts)) : schema,
+  return with_parts(names ? json::make_dict(spelled_out(schema.dict().items, texts)) : schema,
                     [&](const Value& part, bool) { return with_finite_names(part, texts); });
 }
 

@@ -8,9 +8,9 @@ namespace wherry::app {
 
 namespace {
 
-using jinja::Kind;
-using jinja::Value;
-using jinja::Values;
+using json::Kind;
+using json::Value;
+using json::Values;
 
 constexpr int kDeepestProof = 6;  // upper bound on nested schemas in a proof that no value is valid
 
@@ -24,7 +24,7 @@ struct Circle : NotEnforced {
 // Returns the choices of `oneOf`: each alternative, minus those others that may be valid for the
 // same value.
 const Shapes::Choice& Shapes::one_of(const Value& list, const std::string& where) {
-  const jinja::Object* const key = list.object().get();
+  const json::Object* const key = list.object().get();
   const auto known = one_of_.find(key);
   if (known != one_of_.end()) return known->second;
   const Expansion expansion(open_, key);

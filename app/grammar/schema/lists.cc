@@ -4,14 +4,14 @@
 #include <map>
 #include <optional>
 
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
 namespace {
 
-using jinja::Value;
-using jinja::Values;
+using json::Value;
+using json::Values;
 
 constexpr size_t kMostSets = 1100;  // upper bound on the states of a list with unique items
 constexpr size_t kMostValues = 60;  // upper bound on distinct values of a list with unique items
@@ -57,7 +57,7 @@ class Different {
     for (size_t i = 0; i < all_.size(); ++i) {
       if ((used >> i & 1) != 0) continue;
       const Written item = {comma(count == 0), {}};
-      rules_.either(rule, item + Written{quoted(jinja::to_json(all_[i])), {}} +
+      rules_.either(rule, item + Written{quoted(json::to_json(all_[i])), {}} +
                               from(used | uint64_t{1} << i, count + 1));
     }
     return rules_.ref(rule);
@@ -124,7 +124,7 @@ void add_lists(ValueRules& values, size_t rule, const Shape& shape) {
   const int64_t least = shape.least_items, most = shape.most_items;
   if (most >= 0 && least > most) return;
   for (const Value& value : shape.excluded) {
-    if (value.is(jinja::Kind::kList)) throw NotEnforced("not", "a list cannot be left out");
+    if (value.is(json::Kind::kList)) throw NotEnforced("not", "a list cannot be left out");
   }
   if (add_different(values, rule, shape)) return;
   RuleSet& rules = values.rules();

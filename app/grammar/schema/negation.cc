@@ -8,9 +8,9 @@ namespace wherry::app {
 
 namespace {
 
-using jinja::Kind;
-using jinja::Value;
-using jinja::Values;
+using json::Kind;
+using json::Value;
+using json::Values;
 
 struct Opposite {
   std::string_view name, opposite;
@@ -33,7 +33,7 @@ constexpr Opposite kOpposites[] = {{"minimum", "exclusiveMaximum", 0, kNumber},
 const Shapes::Choice& Shapes::negated(const Value& schema) {
   static const Choice kNothing, kAll = {{}};
   if (schema.is(Kind::kBool)) return schema.integer() != 0 ? kNothing : kAll;
-  const jinja::Object* const key = schema.object().get();
+  const json::Object* const key = schema.object().get();
   const auto known = negated_.find(key);
   if (known != negated_.end()) return known->second;
   if (!schema.is_dict())
@@ -63,7 +63,7 @@ void Shapes::negate(const std::string& name, const Value& value, const Value& sc
     const unsigned others = kAnyType & ~shape.types;
     if (others != 0) into.push_back({{Literal::kFits, nullptr, others}});
   } else if (name == "const" || name == "enum") {
-    made_.push_back(name == "const" ? jinja::make_list({value}) : value);
+    made_.push_back(name == "const" ? json::make_list({value}) : value);
     if (!made_.back().is(Kind::kList))
       throw NotEnforced(place(&schema, name), "it is no list of values");
     into.push_back({{Literal::kNoneOf, &made_.back()}});
@@ -71,13 +71,13 @@ void Shapes::negate(const std::string& name, const Value& value, const Value& sc
     for (const Value& one : value.items()) {
       if (!one.is_string()) continue;
       into.push_back(
-          {{Literal::kFits, made({{"properties", jinja::make_dict({{one, false}})}}), kObject}});
+          {{Literal::kFits, made({{"properties", json::make_dict({{one, false}})}}), kObject}});
     }
   } else if (name == "properties" && value.is_dict()) {
     for (const auto& [key, one] : value.dict().items) {
       const Value* with =
-          made({{"properties", jinja::make_dict({{key, jinja::make_dict({{"not", one}})}})},
-                {"required", jinja::make_list({key})}});
+          made({{"properties", json::make_dict({{key, json::make_dict({{"not", one}})}})},
+                {"required", json::make_list({key})}});
       into.push_back({{Literal::kFits, with, kObject}});
     }
   } else if (name == "not") {

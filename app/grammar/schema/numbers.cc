@@ -8,7 +8,7 @@ namespace wherry::app {
 
 namespace {
 
-using jinja::Kind;
+using json::Kind;
 using Is = Numbers::Is;
 
 constexpr size_t kMostNumberStates = 8000;
@@ -201,10 +201,10 @@ class Reading {
 
 }  // namespace
 
-std::optional<Decimal> decimal_of(const jinja::Value& value) {
+std::optional<Decimal> decimal_of(const json::Value& value) {
   if (!value.is(Kind::kInt) && !value.is(Kind::kFloat)) return std::nullopt;
   if (value.is(Kind::kFloat) && !(std::abs(value.number()) < kLargest)) return std::nullopt;
-  const std::string text = jinja::to_string(value);
+  const std::string text = json::to_string(value);
   Decimal made;
   made.negative = text[0] == '-';
   size_t at = made.negative ? 1 : 0;

@@ -8,7 +8,7 @@
 
 #include "app/grammar/schema/automaton.h"
 #include "app/grammar/schema/steps.h"
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
@@ -20,7 +20,7 @@ struct Decimal {
 
 // Converts a JSON number. Returns nothing if the value is not a number, or is beyond 2^63, where
 // the original text is lost.
-std::optional<Decimal> decimal_of(const jinja::Value& value);
+std::optional<Decimal> decimal_of(const json::Value& value);
 // Returns a negative number, 0 or a positive number.
 int compare(const Decimal& a, const Decimal& b);
 

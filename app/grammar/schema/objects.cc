@@ -5,14 +5,14 @@
 #include <map>
 #include <tuple>
 
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
 namespace {
 
-using jinja::Value;
+using json::Value;
 
 // Upper bound on patternProperties, each of which doubles the sets of names.
 constexpr size_t kMostPatterns = 5;
@@ -29,7 +29,7 @@ struct Named {
 // closed, because a model that may add properties might never end.
 bool declares(const Shape& shape) {
   const auto possible = [](const auto& item) {
-    return !item.second.is(jinja::Kind::kBool) || item.second.integer() != 0;
+    return !item.second.is(json::Kind::kBool) || item.second.integer() != 0;
   };
   bool any = false;
   for (const auto& part : shape.objects) {
@@ -82,7 +82,7 @@ class Objects {
       const auto& required = shape_.required;
       const bool must = std::find(required.begin(), required.end(), one) != required.end();
       literals_.push_back(one);
-      Written pair = {quoted(jinja::to_json(Value(one)) + ": "), {}};
+      Written pair = {quoted(json::to_json(Value(one)) + ": "), {}};
       pair = values_.shapes().fits(Value(one), shape_.names)
                  ? pair + values_.rule(values_.shapes().property(shape_, one))
                  // The property refers to an empty rule, because it has no valid value.
@@ -95,7 +95,7 @@ class Objects {
     const Goal goal = values_.shapes().property(shape_, name);
     return std::any_of(goal.begin(), goal.end(), [](const Literal& one) {
       return one.kind == Literal::kFits && one.schema != nullptr &&
-             one.schema->is(jinja::Kind::kBool) && one.schema->integer() == 0;
+             one.schema->is(json::Kind::kBool) && one.schema->integer() == 0;
     });
   }
 
@@ -161,15 +161,16 @@ class Objects {
   Texts::Id undeclared() {
     Texts& sets = values_.sets();
     size_t letters = 0;
-    for (const std::string& one : literals_) letters += jinja::count_code_points(one);
+    for (const std::string& one : literals_) letters += unicode::count_code_points(one);
     std::vector<Texts::Id> all;
     for (size_t most = 64;; most /= 2) {
       std::vector<std::string> heads;
       size_t sum = 0;
       for (const std::string& one : literals_) {
-        std::string head = letters > kMostLetters ? one.substr(0, jinja::byte_of(one, most)) : one;
+        std::string head =
+            letters > kMostLetters ? one.substr(0, unicode::byte_of(one, most)) : one;
         if (std::find(heads.begin(), heads.end(), head) != heads.end()) continue;
-        sum += jinja::count_code_points(head);
+        sum += unicode::count_code_points(head);
         heads.push_back(std::move(head));
       }
       if (letters > kMostLetters && sum > kMostLetters && most > 1) continue;

@@ -11,8 +11,8 @@ namespace wherry::app {
 
 namespace {
 
-using jinja::Value;
-using jinja::Values;
+using json::Value;
+using json::Values;
 using Items = std::vector<std::pair<Value, Value>>;
 
 constexpr int kDeepestSeen =
@@ -193,19 +193,19 @@ Value with_parts(const Value& schema,
     if (value.is_dict() && place->map) {
       Items parts;
       for (const auto& [key, part] : value.dict().items) parts.emplace_back(key, next(part));
-      now = jinja::make_dict(std::move(parts));
+      now = json::make_dict(std::move(parts));
     } else if (value.is_dict()) {
       now = next(value);
-    } else if (place->list && value.is(jinja::Kind::kList)) {
+    } else if (place->list && value.is(json::Kind::kList)) {
       Values parts;
       for (const Value& part : value.items()) parts.push_back(next(part));
-      now = jinja::make_list(std::move(parts));
+      now = json::make_list(std::move(parts));
     }
     if (here) made.back().second = std::move(now);
     any = any || here;
   }
   // An unchanged schema stays the same object, by which others know it.
-  return any ? jinja::make_dict(std::move(made)) : schema;
+  return any ? json::make_dict(std::move(made)) : schema;
 }
 
 Repaired repaired(const Value& schema) {

@@ -9,19 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
 struct Repaired {
-  jinja::Value schema;
+  json::Value schema;
   // Places without a valid value that cannot be left out, as "properties.a: why".
   std::vector<std::string> problems;
 };
 
 // Returns an equivalent schema without impossible parts; the schema itself if it has keywords that
 // cannot be enforced here.
-Repaired repaired(const jinja::Value& schema);
+Repaired repaired(const json::Value& schema);
 
 }  // namespace wherry::app
 

@@ -7,11 +7,11 @@
 #include "app/grammar/schema/objects.h"
 #include "app/grammar/schema/subschemas.h"
 #include "app/grammar/schema/values.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
-using jinja::Value;
+using json::Value;
 
 Written ValueRules::rule(const Goal& goal) {
   Goal plain = shapes_.plain(goal);
@@ -72,7 +72,7 @@ void ValueRules::add(size_t rule, Shape shape) {
 void ValueRules::add_constants(size_t rule, const Shape& shape) {
   for (const Value& value : *shape.constants) {
     if (!shapes_.fits(value, shape)) continue;
-    const std::string text = jinja::to_json(value), compact = jinja::to_compact_json(value);
+    const std::string text = json::to_json(value), compact = json::to_compact_json(value);
     rules_.either(rule, {quoted(text), {}});
     if (compact != text) rules_.either(rule, {quoted(compact), {}});
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
@@ -17,7 +17,7 @@ struct SchemaGrammar {
 
 // Returns a grammar that generates only valid values of `schema`; references are resolved in
 // `root`. keywords.h lists the enforced keywords; other names constrain nothing.
-SchemaGrammar schema_grammar(const jinja::Value& schema, const jinja::Value& root);
+SchemaGrammar schema_grammar(const json::Value& schema, const json::Value& root);
 
 // The plain texts, written without quotes, that are valid for a schema.
 struct PlainTexts {
@@ -25,8 +25,7 @@ struct PlainTexts {
   bool alone;                                 // true if all valid values are texts
   std::string rules;  // for kSome: rules for the valid texts that do not contain `end`
 };
-PlainTexts plain_texts(const jinja::Value& schema, const jinja::Value& root,
-                       const std::string& end);
+PlainTexts plain_texts(const json::Value& schema, const json::Value& root, const std::string& end);
 
 }  // namespace wherry::app
 

@@ -9,10 +9,10 @@ namespace wherry::app {
 
 namespace {
 
-using jinja::Dict;
-using jinja::Kind;
-using jinja::Value;
-using jinja::Values;
+using json::Dict;
+using json::Kind;
+using json::Value;
+using json::Values;
 
 unsigned types_of_keyword(std::string_view name) {
   for (const TypeName& one : kKeywords) {
@@ -241,7 +241,7 @@ void Shapes::of_objects(const std::string& name, const Value& value, const Value
 
 void Shapes::dependent(const Value& value, const std::string& where, std::vector<Choice>& open) {
   for (const auto& [name, needs] : value.dict().items) {
-    const Value* without = made({{"properties", jinja::make_dict({{name, false}})}});
+    const Value* without = made({{"properties", json::make_dict({{name, false}})}});
     const bool names = needs.is(Kind::kList);
     const auto is_text = [](const Value& one) { return one.is_string(); };
     if (names ? !std::all_of(needs.items().begin(), needs.items().end(), is_text)
@@ -250,7 +250,7 @@ void Shapes::dependent(const Value& value, const std::string& where, std::vector
     }
     Values required = {name};
     if (names) required.insert(required.end(), needs.items().begin(), needs.items().end());
-    Goal with = {{Literal::kFits, made({{"required", jinja::make_list(required)}}), kObject}};
+    Goal with = {{Literal::kFits, made({{"required", json::make_list(required)}}), kObject}};
     if (!names) with.push_back({Literal::kFits, &needs});
     open.push_back({{{Literal::kFits, without}}, with});
   }

@@ -8,10 +8,10 @@ namespace wherry::app {
 
 namespace {
 
-using jinja::Dict;
-using jinja::Kind;
-using jinja::Value;
-using jinja::Values;
+using json::Dict;
+using json::Kind;
+using json::Value;
+using json::Values;
 
 constexpr size_t kMostShapes = 300;   // upper bound on the shapes of one goal
 constexpr size_t kMostChoices = 100;  // upper bound on the alternatives in one goal
@@ -32,7 +32,7 @@ bool same(const Value& a, const Value& b) {
              return other != nullptr && same(item.second, *other);
            });
   }
-  return jinja::equal(a, b);
+  return json::equal(a, b);
 }
 
 unsigned type_of(const Value& value) {
@@ -80,7 +80,7 @@ std::string Shapes::place(const Value* schema, const std::string& keyword) const
 }
 
 const Value* Shapes::made(std::vector<std::pair<Value, Value>> items) {
-  made_.push_back(jinja::make_dict(std::move(items)));
+  made_.push_back(json::make_dict(std::move(items)));
   return &made_.back();
 }
 
@@ -139,7 +139,7 @@ Goal Shapes::plain(Goal goal) {
   static const Value kNothing(false);
   Goal made;
   for (Literal literal : goal) {
-    std::vector<const jinja::Object*> passed;
+    std::vector<const json::Object*> passed;
     for (int n = 0; literal.kind == Literal::kFits && literal.schema != nullptr; ++n) {
       const Value& schema = *literal.schema;
       if (schema.is(Kind::kBool) && schema.integer() != 0) literal.schema = nullptr;

@@ -5,18 +5,18 @@
 #include <functional>
 
 #include "app/grammar/schema/texts.h"
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 namespace wherry::app {
 
 // Returns an equivalent schema in which patterns of few names are properties.
-jinja::Value with_finite_names(const jinja::Value& schema, Texts& texts);
+json::Value with_finite_names(const json::Value& schema, Texts& texts);
 
 // Returns a schema with each of its subschemas replaced by what `changed` returns for it.
 // replaceable: whether `false` in the subschema's place leaves out no more than the subschema.
-jinja::Value with_parts(
-    const jinja::Value& schema,
-    const std::function<jinja::Value(const jinja::Value& part, bool replaceable)>& changed);
+json::Value with_parts(
+    const json::Value& schema,
+    const std::function<json::Value(const json::Value& part, bool replaceable)>& changed);
 
 }  // namespace wherry::app
 

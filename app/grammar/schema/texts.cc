@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -53,7 +53,7 @@ Texts::Id Texts::literal(std::string_view text) {
   std::vector<Id> all;
   if (text.size() > kLongestText) throw NotEnforced("", "a text in it is too long");
   for (size_t at = 0; at < text.size();) {
-    const char32_t code = jinja::next_code_point(text, at);
+    const char32_t code = unicode::next_code_point(text, at);
     all.push_back(chars({{code, code}}));
   }
   Id made = empty_;
@@ -274,7 +274,7 @@ void Texts::cuts(Id id, std::vector<char32_t>& into) {
 
 bool Texts::has(Id id, std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const char32_t code = jinja::next_code_point(text, at);
+    const char32_t code = unicode::next_code_point(text, at);
     if (shared({{code, code}}, text_characters()).empty()) return false;
     id = derivative(id, code);
   }

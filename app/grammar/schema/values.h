@@ -23,7 +23,7 @@ unsigned types_in(const Shape& shape);
 class ValueRules {
  public:
   // problems: gets the keywords that cannot be enforced.
-  ValueRules(const jinja::Value& root, Steps& steps, std::vector<std::string>& problems)
+  ValueRules(const json::Value& root, Steps& steps, std::vector<std::string>& problems)
       : steps_(steps),
         problems_(problems),
         sets_(steps),

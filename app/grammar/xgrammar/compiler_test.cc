@@ -6,8 +6,8 @@
 #include "app/grammar/fields.h"
 #include "app/grammar/grammars.h"
 #include "app/request/request_error.h"
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 #include "testing/testing.h"
 
 namespace {
@@ -49,7 +49,7 @@ class Drawing {
  public:
   explicit Drawing(const std::string& request, uint64_t seed = 1)
       : tokenizer_(bytes()), grammars_(*tokenizer_, kTokens), random_(seed) {
-    const auto constraint = constraint_of(Fields(jinja::from_json(request)), *tokenizer_);
+    const auto constraint = constraint_of(Fields(json::from_json(request)), *tokenizer_);
     record_ = grammars_.compiled(constraint.value())->mask({kEnd});
   }
   ~Drawing() {
@@ -142,7 +142,7 @@ TEST(schemas_give_json) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const std::string text = Drawing(request, seed).text(600);
     if (text.empty()) continue;
-    const Value value = jinja::from_json(jinja::well_formed(text));
+    const Value value = json::from_json(unicode::well_formed(text));
     CHECK(value.dict().find("a")->is_string());
     CHECK_EQ(value.dict().items.size(), size_t{2});
     ++whole;
@@ -168,8 +168,7 @@ TEST(what_nobody_waits_for_is_given_up) {
   std::string choices;
   for (int i = 0; i < 400; ++i) choices += ",\"choice " + std::to_string(i * 7919) + "\"";
   const std::string request = "{\"guided_choice\": [" + choices.substr(1) + "]}";
-  const Constraint constraint =
-      constraint_of(Fields(jinja::from_json(request)), *tokenizer).value();
+  const Constraint constraint = constraint_of(Fields(json::from_json(request)), *tokenizer).value();
   std::atomic<bool> unwanted{false};
   CHECK(compiler->compile(constraint, unwanted) != nullptr);
   unwanted = true;
@@ -199,8 +198,8 @@ TEST(damaged_requests) {
     const std::string piece = request.substr(14 + random() % (request.size() - 20), random() % 5);
     request.replace(begin, std::min(size, request.size() - 2 - begin), piece);
     try {
-      jinja::from_json(request);
-    } catch (const jinja::Failure&) {
+      json::from_json(request);
+    } catch (const json::Failure&) {
       continue;
     }
     try {

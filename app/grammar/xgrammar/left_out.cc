@@ -2,7 +2,7 @@
 // JSON Schema converter, which was a quarter of its code. Our converter reads `%json` in Lark
 // grammars.
 #include "app/grammar/schema/schema_grammar.h"
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 #include "json_schema_converter.h"
 #include "structural_tag.h"
 #include "support/error.h"
@@ -17,7 +17,7 @@ Result<Grammar, StructuralTagError> StructuralTagToGrammar(const std::string&,
 Grammar JSONSchemaToGrammar(const std::string& schema, bool, std::optional<int>,
                             std::optional<std::pair<std::string, std::string>>, bool,
                             std::optional<int>, bool, JSONFormat, std::vector<std::string>) {
-  const wherry::jinja::Value value = wherry::jinja::from_json(schema);
+  const wherry::json::Value value = wherry::json::from_json(schema);
   const wherry::app::SchemaGrammar made = wherry::app::schema_grammar(value, value);
   for (const std::string& problem : made.problems) {
     throw wherry::Error(WHERRY_INVALID_ARGUMENT, "%json: not enforced here: " + problem);

@@ -1,8 +1,8 @@
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
 #include "app/tools/formats/formats.h"
 #include "app/tools/json_value.h"
 #include "app/tools/python_value.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
@@ -13,7 +13,7 @@ bool of_dotted(char32_t code) { return code == '.' || code == '-' || of_python_n
 
 // Whether a character may be part of an argument's name.
 bool of_braced_key(char32_t code) {
-  return !jinja::is_space(code) &&
+  return !unicode::is_space(code) &&
          (code > 0x7F ||
           std::string_view(":{}[],<").find(static_cast<char>(code)) == std::string_view::npos);
 }
@@ -74,7 +74,7 @@ std::string Pythonic::history(const std::vector<std::pair<std::string, Value>>& 
   for (const auto& [name, arguments] : calls) {
     std::string pairs;
     for (const auto& [key, value] : arguments.dict().items) {
-      pairs += (pairs.empty() ? "" : ", ") + key.text() + "=" + jinja::repr(value);
+      pairs += (pairs.empty() ? "" : ", ") + key.text() + "=" + json::repr(value);
     }
     made += (made.empty() ? "" : brackets ? ", " : "\n") + name + "(" + pairs + ")";
   }
@@ -97,7 +97,7 @@ bool Pythonic::calls(Scanner& s, Output& out, const Tools& tools, const std::str
   if (listed && s.space() == ']') ++s.at;
   if (!mark.empty() && !end.empty()) {
     s.space();
-    s.accept(end.substr(jinja::skip_left(end)));
+    s.accept(end.substr(unicode::skip_left(end)));
   }
   return true;
 }
@@ -113,7 +113,7 @@ bool Pythonic::call(Scanner& s, Output& out, const Tools* known) {
 }
 
 bool Pythonic::arguments(Scanner& s, Output& out) {
-  jinja::JsonStyle ascii;
+  json::JsonStyle ascii;
   ascii.ensure_ascii = true;
   bool first = true;
   for (Rounds rounds(s); rounds.next(first); first = false) {
@@ -127,7 +127,7 @@ bool Pythonic::arguments(Scanner& s, Output& out) {
       break;
     }
     const std::string key = s.match(begins_python_name, of_python_name);
-    const std::string written = (first ? "" : ", ") + jinja::to_json(Value(key), ascii);
+    const std::string written = (first ? "" : ", ") + json::to_json(Value(key), ascii);
     if (key.empty() || s.space() != '=') {
       if (!key.empty()) out.arguments(written);
       return false;

@@ -1,8 +1,8 @@
 #include <iterator>
 
-#include "app/template/code_points.h"
 #include "app/tools/formats/formats.h"
 #include "app/tools/json_value.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -19,8 +19,8 @@ std::string called(const std::string& header) {
     const auto name_at = [&](size_t from) {
       size_t end = from;
       for (size_t next = end; next < header.size(); end = next) {
-        const char32_t code = jinja::next_code_point(header, next);
-        if (code == '<' || jinja::is_space(code)) break;
+        const char32_t code = unicode::next_code_point(header, next);
+        if (code == '<' || unicode::is_space(code)) break;
       }
       return header.substr(from, end - from);
     };
@@ -37,7 +37,7 @@ bool is_analysis(const std::string& header) {
   const size_t at = header.find(kChannel);
   if (at == header.npos) return false;
   const std::string name = header.substr(at + std::string_view(kChannel).size());
-  return name.compare(jinja::skip_left(name), 8, "analysis") == 0;
+  return name.compare(unicode::skip_left(name), 8, "analysis") == 0;
 }
 
 // Reads the arguments of a call up to the end of the message.

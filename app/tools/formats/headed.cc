@@ -1,6 +1,6 @@
-#include "app/template/code_points.h"
 #include "app/tools/formats/formats.h"
 #include "app/tools/json_value.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -9,7 +9,7 @@ namespace {
 // Whether a character may be part of a tool's name in a header.
 bool of_header(char32_t code) {
   constexpr char32_t kFullwidthBar = 0xFF5C;  // part of DeepSeek's marks
-  return code != kFullwidthBar && !jinja::is_space(code) &&
+  return code != kFullwidthBar && !unicode::is_space(code) &&
          (code > 0x7F ||
           std::string_view("{}[]<>\"'|:").find(static_cast<char>(code)) == std::string_view::npos);
 }
@@ -20,7 +20,7 @@ bool of_id(char32_t code) {
 }
 
 Texts without_left_space(Texts texts) {
-  for (std::string& text : texts) text.erase(0, jinja::skip_left(text));
+  for (std::string& text : texts) text.erase(0, unicode::skip_left(text));
   return texts;
 }
 
@@ -61,7 +61,7 @@ bool Headed::calls(Scanner& s, Output& out, const Tools&, const std::string& mar
 bool Headed::call(Scanner& s, Output& out) const {
   s.space();
   const bool prefixed = !before.empty() && s.accept(before);
-  s.match(jinja::is_space);
+  s.match(unicode::is_space);
   const std::string name = s.match(of_header);
   std::string given;
   if (!tag.empty() && s.accept(tag)) {

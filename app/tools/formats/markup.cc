@@ -3,10 +3,10 @@
 // becomes a string.
 #include <algorithm>
 
-#include "app/template/code_points.h"
 #include "app/tools/formats/formats.h"
 #include "app/tools/json_value.h"
 #include "app/tools/python_value.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -14,7 +14,7 @@ namespace {
 
 // Whether a character may be part of a tool's or argument's name.
 bool of_name(char32_t code) {
-  return !jinja::is_space(code) &&
+  return !unicode::is_space(code) &&
          (code > 0x7F ||
           std::string_view("<>\"'=|{}").find(static_cast<char>(code)) == std::string_view::npos);
 }
@@ -48,7 +48,7 @@ bool is_of(std::string_view text, const Texts& kinds) {
 
 // Returns a text without white space at its ends.
 std::string stripped(const std::string& text) {
-  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  const size_t start = unicode::skip_left(text), end = unicode::skip_right(text);
   return start < end ? text.substr(start, end - start) : "";
 }
 

@@ -1,13 +1,13 @@
-#include "app/template/code_points.h"
-#include "app/template/json_text.h"
 #include "app/tools/formats/formats.h"
+#include "app/value/code_points.h"
+#include "app/value/json_text.h"
 
 namespace wherry::app {
 
 namespace {
 
 // Whether a character may be skipped after a call: models sometimes write surplus brackets.
-bool left_over(char32_t code) { return code == '}' || code == ']' || jinja::is_space(code); }
+bool left_over(char32_t code) { return code == '}' || code == ']' || unicode::is_space(code); }
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::string Tagged::example() const {
 std::string Tagged::history(const std::vector<std::pair<std::string, Value>>& calls) const {
   std::string made;
   for (const auto& [name, arguments] : calls) {
-    const std::string call = head + name + middle + jinja::to_json(arguments) + "}";
+    const std::string call = head + name + middle + json::to_json(arguments) + "}";
     if (listed) {
       made += (made.empty() ? "[" : ", ") + call;
     } else {

@@ -16,7 +16,7 @@ const Value* property_of(const Value& schema, const char* name) {
 
 bool is_required(const CallRule& call, const std::string& key) {
   const Value* names = property_of(call.schema, "required");
-  if (names == nullptr || !names->is(jinja::Kind::kList)) return false;
+  if (names == nullptr || !names->is(json::Kind::kList)) return false;
   return std::any_of(names->items().begin(), names->items().end(),
                      [&](const Value& name) { return name.is_string() && name.text() == key; });
 }
@@ -75,7 +75,7 @@ std::string one_of(Rules& rules, const CallRules& calls, One one) {
 }
 
 // Returns the JSON Schema that allows any value.
-Value anything() { return jinja::make_dict({}); }
+Value anything() { return json::make_dict({}); }
 
 // Grammar expression of an argument's name.
 constexpr char kWord[] = "[A-Za-z_] [A-Za-z0-9_]*";
@@ -183,7 +183,7 @@ std::string Braces::written_members(Rules& rules, const CallRule& call) const {
 std::string Braces::written_value(Rules& rules, const Value& schema, const CallRule& call) const {
   const Value* kind = property_of(schema, "type");
   const Value* values = property_of(schema, "enum");
-  const bool texts = values != nullptr && values->is(jinja::Kind::kList) &&
+  const bool texts = values != nullptr && values->is(json::Kind::kList) &&
                      !values->items().empty() &&
                      std::all_of(values->items().begin(), values->items().end(),
                                  [](const Value& value) { return value.is_string(); });

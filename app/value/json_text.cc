@@ -1,21 +1,20 @@
-#include "app/template/json_text.h"
+#include "app/value/json_text.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
-#include "app/template/code_points.h"
-#include "app/template/objects.h"
-#include "app/template/operators.h"
+#include "app/value/code_points.h"
 
-namespace wherry::jinja {
+namespace wherry::json {
 
 namespace {
 
 class Writer {
  public:
-  Writer(const JsonStyle& style, Budget* budget) : style_(style), budget_(budget) {}
+  Writer(const JsonStyle& style, const std::function<void(size_t)>& check)
+      : style_(style), check_(check) {}
 
   void write(const Value& value, int level) {
     switch (value.kind()) {
@@ -44,7 +43,7 @@ class Writer {
  private:
   void add(std::string_view text) {
     made_ += text;
-    if (budget_ != nullptr) budget_->check(made_.size() / 4);  // a character has at most 4 bytes
+    if (check_) check_(made_.size() / 4);  // a character has at most 4 bytes
   }
 
   static std::string number(double value) {
@@ -68,7 +67,7 @@ class Writer {
         made_.append(text, start, at - start);
         continue;
       }
-      const char32_t code = next_code_point(text, at);
+      const char32_t code = unicode::next_code_point(text, at);
       static constexpr std::string_view kLetters = "bfnrt", kMeant = "\b\f\n\r\t";
       const size_t found = code < 128 ? kMeant.find(static_cast<char>(code)) : kMeant.npos;
       if (code == '"' || code == '\\') {
@@ -160,7 +159,7 @@ class Writer {
   }
 
   const JsonStyle& style_;
-  Budget* budget_;
+  const std::function<void(size_t)>& check_;
   std::string made_;
 };
 
@@ -182,9 +181,10 @@ class Reader {
     const std::string_view before = text_.substr(0, std::min(at, text_.size()));
     const size_t line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
     const size_t start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
-    const size_t column = count_code_points(before.substr(start)) + 1;
+    const size_t column = unicode::count_code_points(before.substr(start)) + 1;
     fail(std::string(what) + ": line " + std::to_string(line) + " column " +
-         std::to_string(column) + " (char " + std::to_string(count_code_points(before)) + ")");
+         std::to_string(column) + " (char " + std::to_string(unicode::count_code_points(before)) +
+         ")");
   }
 
   void space() {
@@ -325,7 +325,7 @@ class Reader {
       fail(std::string("it holds half of a surrogate pair (as ") + text +
            "), which is no character: a text was cut in the middle of one");
     }
-    append_code_point(made, static_cast<char32_t>(code));
+    unicode::append_code_point(made, static_cast<char32_t>(code));
   }
 
   Value list() {
@@ -380,8 +380,9 @@ class Reader {
 
 }  // namespace
 
-std::string to_json(const Value& value, const JsonStyle& style, Budget* budget) {
-  Writer writer(style, budget);
+std::string to_json(const Value& value, const JsonStyle& style,
+                    const std::function<void(size_t)>& check) {
+  Writer writer(style, check);
   writer.write(value, 0);
   return writer.take();
 }
@@ -395,4 +396,4 @@ std::string to_compact_json(const Value& value) {
 
 Value from_json(std::string_view text, Halves halves) { return Reader(text, halves).all(); }
 
-}  // namespace wherry::jinja
+}  // namespace wherry::json

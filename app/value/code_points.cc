@@ -1,6 +1,6 @@
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
-namespace wherry::jinja {
+namespace wherry::unicode {
 
 namespace {
 
@@ -133,4 +133,4 @@ std::string well_formed(std::string_view text) {
   return made;
 }
 
-}  // namespace wherry::jinja
+}  // namespace wherry::unicode

@@ -3,12 +3,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "app/template/characters.h"
-#include "app/template/code_points.h"
-#include "app/template/objects.h"
-#include "app/template/value.h"
+#include "app/value/characters.h"
+#include "app/value/code_points.h"
+#include "app/value/value.h"
 
-namespace wherry::jinja {
+namespace wherry::json {
 
 namespace {
 
@@ -42,8 +41,8 @@ std::string range_text(const Range& range) {
 
 std::string view_text(const Value& value) {
   Values items;
-  Next next = iterate(value);
-  for (Value item; next(item);) items.push_back(item);
+  const auto& view = value.as<View>();
+  for (size_t i = 0; i < view.of.dict().items.size(); ++i) items.push_back(view.item(i));
   return std::string(type_name(value)) + listed(items, "([", "])");
 }
 
@@ -96,7 +95,7 @@ std::string repr_text(std::string_view text) {
   std::string made(1, quote);
   for (size_t at = 0; at < text.size();) {
     const size_t start = at;
-    const char32_t code = next_code_point(text, at);
+    const char32_t code = unicode::next_code_point(text, at);
     if (code == '\\' || code == static_cast<char32_t>(quote)) {
       made += '\\';
       made += static_cast<char>(code);
@@ -106,7 +105,7 @@ std::string repr_text(std::string_view text) {
       made += "\\r";
     } else if (code == '\t') {
       made += "\\t";
-    } else if (is_printable(code)) {
+    } else if (unicode::is_printable(code)) {
       made += text.substr(start, at - start);
     } else {
       append_escaped(made, code);
@@ -147,21 +146,12 @@ std::string repr(const Value& value) {
       return view_text(value);
     case Kind::kNamespace:
       return "<Namespace>";
-    case Kind::kLoop: {
-      const auto& loop = value.as<Loop>();
-      return "<LoopContext " + std::to_string(loop.index0 + 1) + "/" +
-             std::to_string(loop.count()) + ">";
-    }
-    case Kind::kFunction: {
-      const auto& function = value.as<Function>();
-      if (std::string_view(function.type) == "Macro")
-        return "<Macro " + (function.name.empty() ? "anonymous" : repr_text(function.name)) + ">";
-      return std::string("<") + function.type + " " + function.name + ">";
-    }
+    case Kind::kLoop:
+    case Kind::kFunction:
     case Kind::kIterator:
-      return std::string("<") + type_name(value) + " object>";
+      return value.object()->repr();
   }
   return "";
 }
 
-}  // namespace wherry::jinja
+}  // namespace wherry::json

@@ -1,11 +1,11 @@
-// The values of templates and requests: JSON's types, and types that templates create.
+// The values of requests, responses and templates: JSON's types, and types that templates create.
 //
 // They behave as Python's do: True == 1, dictionaries keep their order, texts are counted in code
-// points. Lists and dictionaries are immutable once created (the sandbox forbids changes), so their
-// size, which the budget needs, is known at creation. Only a namespace can form a reference cycle;
-// the renderer that created the namespace clears it.
-#ifndef WHERRY_APP_TEMPLATE_VALUE_H_
-#define WHERRY_APP_TEMPLATE_VALUE_H_
+// points. Lists and dictionaries are immutable once created (the sandbox of templates forbids
+// changes), so their size, which the budget of a template needs, is known at creation. Only a
+// namespace can form a reference cycle; the renderer that created the namespace clears it.
+#ifndef WHERRY_APP_VALUE_VALUE_H_
+#define WHERRY_APP_VALUE_VALUE_H_
 
 #include <cstdint>
 #include <memory>
@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-namespace wherry::jinja {
+namespace wherry::json {
 
-// The exception for an error while a template runs.
+// The exception for text that is not JSON, and for an operation that a value does not have.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -46,6 +46,10 @@ enum class Kind : uint8_t {
 
 struct Object {
   virtual ~Object() = default;
+  // Python's name of the type, and repr(); of the kinds that templates define (iterators,
+  // functions, loops), which are unknown here.
+  virtual const char* type_name() const { return "object"; }
+  virtual std::string repr() const { return ""; }
 };
 
 class Value {
@@ -143,6 +147,15 @@ struct Range : Object {
 struct View : Object {
   char part;  // 'k' for keys, 'v' for values, 'i' for items
   Value of;
+
+  Value item(size_t i) const;
+};
+
+// The only value that changes.
+struct Namespace : Object {
+  mutable std::vector<std::pair<std::string, Value>> attributes;
+  const Value* find(std::string_view name) const;
+  void set(std::string_view name, const Value& value) const;
 };
 
 Value make_list(Values items);
@@ -150,6 +163,8 @@ Value make_tuple(Values items);
 Value make_dict(std::vector<std::pair<Value, Value>> items);  // of equal keys, the last one wins
 Value undefined(const std::string& name);  // using the value fails with "'x' is undefined"
 Value undefined_because(const std::string& message);
+// Fails if the value is undefined; the error has the missing name.
+void use(const Value& value);
 
 const char* type_name(const Value& value);  // Python's name of the type
 bool truth(const Value& value);
@@ -170,6 +185,6 @@ std::string repr(const Value& value);
 std::string repr_text(std::string_view text);
 std::string float_text(double value);
 
-}  // namespace wherry::jinja
+}  // namespace wherry::json
 
-#endif  // WHERRY_APP_TEMPLATE_VALUE_H_
+#endif  // WHERRY_APP_VALUE_VALUE_H_

@@ -1,11 +1,11 @@
-#include "app/template/characters.h"
+#include "app/value/characters.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "app/template/code_points.h"
+#include "app/value/code_points.h"
 
-namespace wherry::jinja {
+namespace wherry::unicode {
 
 namespace {
 
@@ -22,7 +22,7 @@ struct Expansion {
   const char* text;
 };
 
-#include "app/template/character_tables.h"
+#include "app/value/character_tables.h"
 
 template <typename Row, size_t N>
 const Row* find(const Row (&rows)[N], char32_t code) {
@@ -160,4 +160,4 @@ std::string swapped(std::string_view text) {
   return made;
 }
 
-}  // namespace wherry::jinja
+}  // namespace wherry::unicode

@@ -1,6 +1,6 @@
 """Tables of characters, as Python's texts know them, for templates that run without Python.
 
-    python app/template/make_characters.py > app/template/character_tables.h
+    python app/value/make_characters.py > app/value/character_tables.h
 
 Ranges of code points: which are letters, numbers, or not printable; and what their case changes to.
 A range of case is (first, last, difference, step): of a step of 2 every other code point is meant.

@@ -1,11 +1,11 @@
 // Classifies characters and converts their case, as Python's str does.
-#ifndef WHERRY_APP_TEMPLATE_CHARACTERS_H_
-#define WHERRY_APP_TEMPLATE_CHARACTERS_H_
+#ifndef WHERRY_APP_VALUE_CHARACTERS_H_
+#define WHERRY_APP_VALUE_CHARACTERS_H_
 
 #include <string>
 #include <string_view>
 
-namespace wherry::jinja {
+namespace wherry::unicode {
 
 bool is_alpha(char32_t code);
 bool is_decimal(char32_t code);
@@ -24,6 +24,6 @@ std::string capitalized(std::string_view text);
 std::string titled(std::string_view text);   // equals Python's str.title
 std::string swapped(std::string_view text);  // equals Python's str.swapcase
 
-}  // namespace wherry::jinja
+}  // namespace wherry::unicode
 
-#endif  // WHERRY_APP_TEMPLATE_CHARACTERS_H_
+#endif  // WHERRY_APP_VALUE_CHARACTERS_H_

@@ -1,15 +1,15 @@
 // Converts JSON to values and back, as Python's json module does.
-#ifndef WHERRY_APP_TEMPLATE_JSON_TEXT_H_
-#define WHERRY_APP_TEMPLATE_JSON_TEXT_H_
+#ifndef WHERRY_APP_VALUE_JSON_TEXT_H_
+#define WHERRY_APP_VALUE_JSON_TEXT_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "app/template/budget.h"
-#include "app/template/value.h"
+#include "app/value/value.h"
 
-namespace wherry::jinja {
+namespace wherry::json {
 
 struct JsonStyle {
   bool ensure_ascii = false;
@@ -18,9 +18,10 @@ struct JsonStyle {
   bool sort_keys = false;
 };
 
-// Returns a value as JSON; fails for values without a JSON form. budget: pays for the text; may be
-// null.
-std::string to_json(const Value& value, const JsonStyle& style = {}, Budget* budget = nullptr);
+// Returns a value as JSON; fails for values without a JSON form. check: if given, is called with a
+// lower bound on the characters of the text as it grows, and may throw.
+std::string to_json(const Value& value, const JsonStyle& style = {},
+                    const std::function<void(size_t)>& check = nullptr);
 // Returns a value as JSON without white space, as responses are sent.
 std::string to_compact_json(const Value& value);
 
@@ -31,6 +32,6 @@ std::string to_compact_json(const Value& value);
 enum class Halves { kFail, kKept };
 Value from_json(std::string_view text, Halves halves = Halves::kFail);
 
-}  // namespace wherry::jinja
+}  // namespace wherry::json
 
-#endif  // WHERRY_APP_TEMPLATE_JSON_TEXT_H_
+#endif  // WHERRY_APP_VALUE_JSON_TEXT_H_

@@ -1,13 +1,12 @@
-#include "app/template/value.h"
+#include "app/value/value.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "app/template/code_points.h"
-#include "app/template/objects.h"
+#include "app/value/code_points.h"
 
-namespace wherry::jinja {
+namespace wherry::json {
 
 namespace {
 
@@ -44,14 +43,14 @@ void fail(const std::string& message) { throw Failure(message); }
 
 Value::Value(std::string text) : kind_(Kind::kString), int_(0) {
   auto made = std::make_shared<Str>();
-  made->chars = count_code_points(text);
+  made->chars = unicode::count_code_points(text);
   made->text = std::move(text);
   object_ = std::move(made);
 }
 
 Value Value::markup(std::string text) {
   auto made = std::make_shared<Str>();
-  made->chars = count_code_points(text);
+  made->chars = unicode::count_code_points(text);
   made->text = std::move(text);
   made->markup = true;
   return Value(Kind::kString, std::move(made));
@@ -147,6 +146,28 @@ int64_t Range::length() const {
   return (span - 1) / stride + 1;
 }
 
+Value View::item(size_t i) const {
+  const auto& [key, value] = of.dict().items[i];
+  return part == 'k' ? key : part == 'v' ? value : make_tuple({key, value});
+}
+
+const Value* Namespace::find(std::string_view name) const {
+  for (const auto& [key, value] : attributes) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+void Namespace::set(std::string_view name, const Value& value) const {
+  for (auto& [key, held] : attributes) {
+    if (key == name) {
+      held = value;
+      return;
+    }
+  }
+  attributes.emplace_back(std::string(name), value);
+}
+
 namespace {
 
 std::shared_ptr<List> list_of(Values items) {
@@ -171,6 +192,10 @@ Value undefined_because(const std::string& message) {
   auto made = std::make_shared<Missing>();
   made->message = message;
   return Value(Kind::kUndefined, std::move(made));
+}
+
+void use(const Value& value) {
+  if (value.is(Kind::kUndefined)) fail(value.as<Missing>().message);
 }
 
 Value undefined(const std::string& name) { return undefined_because(name + " is undefined"); }
@@ -201,14 +226,12 @@ const char* type_name(const Value& value) {
       return value.as<View>().part == 'k'   ? "dict_keys"
              : value.as<View>().part == 'v' ? "dict_values"
                                             : "dict_items";
-    case Kind::kIterator:
-      return value.as<Iterator>().type;
     case Kind::kNamespace:
       return "_Namespace";
+    case Kind::kIterator:
     case Kind::kFunction:
-      return value.as<Function>().type;
     case Kind::kLoop:
-      return "LoopContext";
+      return value.object()->type_name();
   }
   return "object";
 }
@@ -366,4 +389,4 @@ size_t size_of(const Value& value) {
   }
 }
 
-}  // namespace wherry::jinja
+}  // namespace wherry::json

@@ -1,13 +1,13 @@
 // Treats texts as Python does: counts and slices them by code points, while they are stored in
 // UTF-8.
-#ifndef WHERRY_APP_TEMPLATE_CODE_POINTS_H_
-#define WHERRY_APP_TEMPLATE_CODE_POINTS_H_
+#ifndef WHERRY_APP_VALUE_CODE_POINTS_H_
+#define WHERRY_APP_VALUE_CODE_POINTS_H_
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace wherry::jinja {
+namespace wherry::unicode {
 
 // Counts the code points of well-formed UTF-8.
 size_t count_code_points(std::string_view text);
@@ -26,6 +26,6 @@ size_t skip_right(std::string_view text, const std::string_view* chars = nullptr
 // Returns the text with ill-formed bytes replaced by U+FFFD.
 std::string well_formed(std::string_view text);
 
-}  // namespace wherry::jinja
+}  // namespace wherry::unicode
 
-#endif  // WHERRY_APP_TEMPLATE_CODE_POINTS_H_
+#endif  // WHERRY_APP_VALUE_CODE_POINTS_H_
