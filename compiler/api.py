@@ -321,7 +321,7 @@ def _is_repaired(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
     damaged, others = _problems(folder, manifest, weights, thorough)
     if damaged or others:
         problems = listing([*damaged.values(), *others])
-        _log.warning("%s is damaged:\n%s\nIt is made again.", folder, problems)
+        _log.warning("%s is damaged:\n%s\nIt is built again.", folder, problems)
     return not others and repair(folder, manifest, weights, damaged)
 
 

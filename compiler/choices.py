@@ -243,7 +243,7 @@ def with_dtypes(
     if scheme.kernel_spec()["scheme"] not in ("q4", "q8"):
         if activations == "int8":
             raise UsageError(
-                f"Activations 'int8' were asked for; weights in {scheme.name} are floats, and are "
+                f"Activations 'int8' were requested; weights in {scheme.name} are floats, and are "
                 "multiplied by floats. Type: --activations auto, or --quant q8f16_1"
             )
         if activations == "auto" and suited.activations == "int8":

@@ -143,7 +143,7 @@ def _run(out: Path, job: Job, progress: Progress | None) -> None:
     if job.skipped:
         parts = ", ".join(f"{name} ({count})" for name, count in sorted(job.skipped.items()))
         logger.warning(
-            "%s: only the text model is read; tensors of %s are not. Images and sound come later.",
+            "%s: only the text model is read; tensors of %s are not, so it takes no media.",
             job.checkpoint.folder.name,
             parts,
         )
@@ -315,7 +315,7 @@ def _is_complete(out: Path, job: Job, thorough: bool, *, say: bool) -> bool:
     found = integrity.damaged(out, files, lazily=ours, thorough=thorough)
     if found and say:
         logger.warning(
-            "%s is damaged:\n%s\nIt is made again from the model.", out, listing(found.values())
+            "%s is damaged:\n%s\nIt is built again from the model.", out, listing(found.values())
         )
     return not found
 

@@ -59,7 +59,7 @@ def tokenizer_json(folder: Path) -> bytes:
     except Exception as e:  # the converters raise many classes of errors
         reason = (str(e).strip().splitlines() or [type(e).__name__])[0][:200]
         raise ModelError(
-            f"No tokenizer can be made of {names} in {folder} ({reason}). "
+            f"No tokenizer can be built from {names} in {folder} ({reason}). "
             f"Put a {TOKENIZER} into their folder."
         ) from e
     return text.encode()

@@ -74,8 +74,8 @@ def mix_of(name: str | None) -> Mix | None:
         return None
     if not re.fullmatch(r"\d(\.\d{1,3})?", bits) or not LEAST <= float(bits) <= MOST:
         raise UsageError(
-            f"--quant {name!r} asks for {bits if colon else 'no number of'} bits a weight on "
-            f"average; there are {LEAST} to {MOST}. Type: --quant auto:4.5"
+            f"--quant {name!r} asks for {bits if colon else 'no number of'} bits per weight "
+            f"on average; there are {LEAST} to {MOST}. Type: --quant auto:4.5"
         )
     return Mix(name=f"{AUTO}:{float(bits):g}", bits=float(bits))
 

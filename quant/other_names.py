@@ -18,8 +18,8 @@ _CALIBRATED = (
     "schemes of this list are made from float weights."
 )
 _MIXES = (
-    "llama.cpp's mixes of types are auto:BITS here: types chosen for the model at hand, with so "
-    "many bits a weight on average."
+    "llama.cpp's mixes of types are auto:BITS here: types chosen for the model at hand, with that "
+    "number of bits per weight on average."
 )
 # Rows (pattern of a whole name in lower case, scheme to suggest, reason); the first match counts.
 _KNOWN = (

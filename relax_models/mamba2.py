@@ -75,7 +75,7 @@ class Mamba2Config:
         if heads % self.mamba_n_groups:
             yield f"mamba_n_groups: {self.mamba_n_groups} does not divide mamba_n_heads, {heads}"
         if self.mamba_d_conv < 2:
-            yield f"mamba_d_conv: {self.mamba_d_conv} found, 2 is the least"
+            yield f"mamba_d_conv: {self.mamba_d_conv} found, minimum is 2"
         limits = self.time_step_limit
         if limits and (len(limits) != 2 or limits[0] > limits[1] or limits[1] == 0):
             yield f"time_step_limit: found {list(limits)}, expected the least and the largest step"

@@ -54,7 +54,7 @@ def compile_wgsl(kernels: Mapping[str, str]) -> dict[str, bytes]:
         return _with_node(node, package, kernels)
     if program := shutil.which("naga"):
         return {name: _with_program(program, name, text) for name, text in kernels.items()}
-    raise ToolchainError(f"naga is not here. Type: {requirements()[-1].fix}")
+    raise ToolchainError(f"naga is not installed. Type: {requirements()[-1].fix}")
 
 
 def _folder() -> Path:

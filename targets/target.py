@@ -95,7 +95,7 @@ class TargetPreset:
             return self
         if name not in self.kv_dtypes:
             raise UsageError(
-                f"A cache of {name!r} was asked for; target {self.name} keeps keys and values in "
+                f"A cache of {name!r} was requested; target {self.name} keeps keys and values in "
                 f"{' or '.join(self.kv_dtypes)}. Type: --kv-dtype auto"
             )
         return replace(self, kv_dtype=name)
@@ -122,7 +122,7 @@ class TargetPreset:
             known += ["float"] if self.float_kernels else []
             known += ["bf16"] if self.bf16 else []
             raise UsageError(
-                f"Activations {name!r} were asked for; target {self.name} multiplies by "
+                f"Activations {name!r} were requested; target {self.name} multiplies by "
                 f"{' or '.join(known)} ones. Type: --activations auto"
             )
         return replace(

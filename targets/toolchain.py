@@ -53,4 +53,6 @@ def require(target: str, requirements: Iterable[Requirement]) -> None:
     """
     missing = [f"{r.name}. Type: {r.fix}" for r in requirements if r.found is None]
     if missing:
-        raise ToolchainError(f"Target {target} needs what is not here:\n{listing(missing)}")
+        raise ToolchainError(
+            f"Target {target} needs tools that are not installed:\n{listing(missing)}"
+        )

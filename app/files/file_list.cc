@@ -103,7 +103,7 @@ std::vector<FileRecord> file_list(const std::string& text, const std::string& so
   }
   const std::string line = digested(text);
   if (text_of(manifest, "digest") != Sha256().bytes(line.data(), line.size()).finish()) {
-    throw DownloadError(WHERRY_DAMAGED, source + " has changed: its digest is another");
+    throw DownloadError(WHERRY_DAMAGED, source + " has changed: its digest differs");
   }
   const Value* files = manifest.dict().find("files");
   if (files == nullptr || !files->is_dict()) {

@@ -298,7 +298,7 @@ std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& t
     }
   }
   if (differ) {
-    throw RequestError("An output is held to one constraint; " + names + " are several", names,
+    throw RequestError("An output takes one constraint; " + names + " are several", names,
                        "invalid_grammar");
   }
   return made;

@@ -310,7 +310,7 @@ int HttpServer::bind(const std::string& host, int port) {
                     : impl_->http.bind_to_port(host, port) ? port
                                                            : -1;
   if (bound > 0) return bound;
-  throw std::runtime_error("nobody can listen on " + host + ":" + std::to_string(port) +
+  throw std::runtime_error("cannot listen on " + host + ":" + std::to_string(port) +
                            ": it is taken, or no address of this machine. Choose another one: "
                            "--port N");
 }

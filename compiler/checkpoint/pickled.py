@@ -103,7 +103,7 @@ def _load(path: Path) -> dict[str, Any]:
     others = [] if isinstance(found, dict) else ["(the whole file)"]
     others = others or [str(k) for k, v in found.items() if not isinstance(v, torch.Tensor)]
     if others:
-        raise ModelError(f"{path} holds what is no tensor:\n{listing(others)}")
+        raise ModelError(f"{path} holds values that are not tensors:\n{listing(others)}")
     tensors: dict[str, Any] = {str(name): tensor.detach() for name, tensor in found.items()}
     return tensors
 

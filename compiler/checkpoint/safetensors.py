@@ -56,7 +56,7 @@ def _read_header(path: Path) -> tuple[dict[str, TensorFile], bytes]:
         length = int.from_bytes(f.read(8), "little")
         if size < 8 or length > min(size - 8, _LONGEST_HEADER):
             raise ModelError(
-                f"{path} ({size} bytes) is not a whole safetensors file; download it again."
+                f"{path} ({size} bytes) is not a complete safetensors file; download it again."
             )
         header = f.read(length)
     try:

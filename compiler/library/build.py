@@ -247,8 +247,9 @@ def build_library(
 def _linker() -> Requirement:
     """The compiler that links a library for this machine."""
     command = local_compiler() or ""
+    missing = f" ({command} is not installed)" if command else ""
     return Requirement(
-        name=f"C++ compiler, which links models{f' ({command} is not here)' if command else ''}",
+        name=f"C++ compiler, which links models{missing}",
         found=shutil.which(command),
         fix="apt-get install g++, or wherry compile --format objects",
     )

@@ -47,7 +47,7 @@ def measure(folder: Path, reference: Path, text: Text, *, progress: Progress | N
     if texts != windows(text, reference, most):
         raise UsageError(
             f"{own.name} and {other.name} have different tokenizers, so their distributions cannot "
-            "be compared. Compare with the model that it was made from: --against MODEL"
+            "be compared. Compare with the model that it was compiled from: --against MODEL"
         )
     seen = _report(progress, 2 * sum(map(len, texts)))
     with Recorded() as recorded:
@@ -59,7 +59,7 @@ def measure(folder: Path, reference: Path, text: Text, *, progress: Progress | N
         if session.vocab_size != vocab_size:
             raise UsageError(
                 f"{own.name} has {session.vocab_size:,} logits and {other.name} {vocab_size:,}. "
-                "Compare with the model that it was made from: --against MODEL"
+                "Compare with the model that it was compiled from: --against MODEL"
             )
         found = compare(session, texts, recorded, seen)
     return _card(own, other, text, found)

@@ -244,7 +244,7 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   if (entry.request == nullptr) return outcome;
   if (row > results.rows) {
     throw Error(WHERRY_INTERNAL, concat("the model gave ", results.rows,
-                                        " rows of results; at least ", row, " were asked for"));
+                                        " rows of results; at least ", row, " were requested"));
   }
   if (entry.results == 0 || !outcome.error.empty()) return outcome;
   Request& request = *entry.request;

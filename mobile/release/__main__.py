@@ -84,7 +84,7 @@ def _checked(package: Path) -> dict[str, Any]:
         elif digest(path) != made["sha256"]:
             problems.append(f"{made['path']} is not the file that was packaged")
     if problems:
-        raise SystemExit(f"{package} is not whole:\n" + "\n".join(f"  - {p}" for p in problems))
+        raise SystemExit(f"{package} is incomplete:\n" + "\n".join(f"  - {p}" for p in problems))
     return index
 
 

@@ -91,7 +91,7 @@ class KimiLinearConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
         yield from layer_kinds.problems(self.layer_types, (FULL, LINEAR), count)
         yield from kinds_of_layers(self.mlp_layer_types, count)
         if self.linear_conv_kernel_dim < 2:
-            yield f"linear_conv_kernel_dim: {self.linear_conv_kernel_dim} found, 2 is the least"
+            yield f"linear_conv_kernel_dim: {self.linear_conv_kernel_dim} found, minimum is 2"
 
     @property
     def paired(self) -> bool:

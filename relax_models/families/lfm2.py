@@ -47,7 +47,7 @@ class ConvConfig(decoder.DecoderConfig):
         if not found and not any(map(self.attends, range(count))):
             yield f"layer_types: no layer of the {self.num_hidden_layers} has attention"
         if self.conv_L_cache < 2:
-            yield f"conv_L_cache: {self.conv_L_cache} found, 2 is the least"
+            yield f"conv_L_cache: {self.conv_L_cache} found, minimum is 2"
 
     def default_kind(self, layer: int) -> str:
         """Return the kind of `layer`, if config.json has no `layer_types`."""

@@ -72,7 +72,7 @@ class Qwen3_5Config(decoder.DecoderConfig):
                 f"linear_num_value_heads, {self.linear_num_value_heads}"
             )
         if self.linear_conv_kernel_dim < 2:
-            yield f"linear_conv_kernel_dim: {self.linear_conv_kernel_dim} found, 2 is the least"
+            yield f"linear_conv_kernel_dim: {self.linear_conv_kernel_dim} found, minimum is 2"
 
     def attends(self, layer: int) -> bool:
         """Return whether a layer has attention; the others have a recurrent state."""

@@ -72,7 +72,7 @@ class RecurrentGemmaConfig(decoder.DecoderConfig):
         if self.intermediate_size % 2:
             yield f"intermediate_size: found {self.intermediate_size}; half of it is the width"
         if self.conv1d_width < 2:
-            yield f"conv1d_width: {self.conv1d_width} found, 2 is the least"
+            yield f"conv1d_width: {self.conv1d_width} found, minimum is 2"
 
     @property
     def channels(self) -> int:

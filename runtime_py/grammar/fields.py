@@ -71,7 +71,7 @@ def constraint_of(
     if len({(constraint.kind, constraint.text) for constraint in made}) != 1:
         names = ", ".join(given)
         raise RequestError(
-            f"An output is held to one constraint; {names} are several",
+            f"An output takes one constraint; {names} are several",
             param=names,
             code="invalid_grammar",
         )

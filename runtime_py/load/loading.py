@@ -67,7 +67,7 @@ def resolve(
         )
     if kv_dtype != "auto":
         raise UsageError(
-            f"{folder} is compiled, and keeps keys and values as it was told to then; "
+            f"{folder} is compiled, with a dtype of the KV cache chosen then; "
             f"kv_dtype={kv_dtype!r} was requested. "
             "Leave kv_dtype out, or give the model that it was compiled from."
         )
@@ -107,7 +107,7 @@ def with_repair(model: str | Path, resolve: Callable[..., Path], opened: Callabl
     except ArtifactError as e:
         if folder == Path(model).expanduser():
             raise
-        _log.warning("%s\nThe cache is read through; what is damaged is made again.", e)
+        _log.warning("%s\nThe cache is read through; what is damaged is built again.", e)
     return opened(resolve(thorough=True))
 
 
@@ -169,7 +169,7 @@ def native_core(
         touch(packed)
         options = {**options, "pack_dir": str(packed)}
     except OSError as e:  # a read-only cache is no error: it costs only time and memory
-        _log.warning("%s cannot be made (%s): weights are packed at each load", packed, e)
+        _log.warning("%s cannot be written (%s): weights are packed at each load", packed, e)
     before = _inodes(packed)
     shards = [folder / name for name in folder_shards(folder)]
     known = bool(before) and integrity.seen(packed, [*before, *shards])
@@ -194,7 +194,7 @@ def _look_at_packed(before: Mapping[Path, int], after: Mapping[Path, int]) -> No
     """
     for path in before.keys() & after.keys():
         if before[path] != after[path]:
-            _log.warning("%s was damaged, and has been made again", path)
+            _log.warning("%s was damaged, and has been built again", path)
     if after.keys() - before.keys():
         for path in before:
             path.unlink(missing_ok=True)
@@ -252,7 +252,7 @@ def sized(
         if config.get(n, 0) > limit
     ]
     if problems:
-        raise UsageError(f"Too much asked of the compiled model: {'; '.join(problems)}.")
+        raise UsageError(f"More than the compiled model allows: {'; '.join(problems)}.")
     config = compiled | config
     told = {core: asked[n] for n, core in _SETTINGS.items() if asked.get(n) is not None}
     if "kv_tokens" not in config:

@@ -87,7 +87,7 @@ class Ingress:
             try:
                 return cast(Head, await anext(pieces)), pieces
             except RayActorError as e:
-                _log.warning("A replica died before it answered; another is asked: %s", e)
+                _log.warning("A replica died before it answered; another one is tried: %s", e)
             except BackPressureError as e:
                 raise errors.api_error(BusyError("The queue is full")) from e
             except DeploymentUnavailableError as e:

@@ -65,7 +65,7 @@ def test_each_file_that_is_made_again_without_compiling(cache, caplog):
         flip(folder / name, random_)
         assert answer() == expected, name
         if name.parts[0] in ("models", "packed"):
-            assert "made again" in caplog.text, name
+            assert "built again" in caplog.text, name
 
 
 def test_packed_weights_anywhere(cache, caplog):

@@ -56,10 +56,10 @@ def test_a_late_client_waits_in_the_numbers():
 def test_table_has_columns_and_what_went_wrong(outcomes):
     lines = list(table.lines("boat at http://a: 4 under way", report.summary(outcomes)))
     assert lines[0] == "boat at http://a: 4 under way"
-    assert "4 requests, 2 failed, at most 4 at once, in 2.0 s: 1.00 a second" in lines
+    assert "4 requests, 2 failed, at most 4 at once, in 2.0 s: 1.00 per second" in lines
     assert "read                              150       75.0       75.0" in lines
     assert "draft tokens                        6        67% accepted" in lines
-    assert "written in a step                           2.00" in lines
+    assert "written per step                            2.00" in lines
     assert "2 failed: 503: busy" in lines
     assert all(len(line) <= 100 and line == line.rstrip() for line in lines)
     widths = {len(line) for line in lines if line.startswith(("milliseconds", "first", "whole"))}

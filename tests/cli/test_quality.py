@@ -114,7 +114,7 @@ def card(**changes):
     ("changes", "said"),
     [
         ({"kl_mean": 0.004}, "boat in q4f16_1 is as good as"),
-        ({}, "is close to the model it was made from: few answers change, and seldom in what"),
+        ({}, "is close to the model it was compiled from: few answers change, and seldom in what"),
         (
             {"kl_mean": 0.1},
             "is somewhat worse than .* differ\\). For less loss, type: --",

@@ -271,7 +271,7 @@ def test_a_download_that_was_damaged_is_mended(hub, tmp_path, caplog, monkeypatc
     assert f"{name} has changed" in caplog.text and "fetched again" in caplog.text
     (folder / name).write_bytes(b"")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelError, match="not been downloaded before, or not whole"):
+    with pytest.raises(ModelError, match="not been downloaded before, or not completely"):
         get(tmp_path)
 
 

@@ -12,7 +12,7 @@ from wherry.targets.target import find
 
 @pytest.mark.parametrize(
     ("compiler", "said"),
-    [(None, "C\\+\\+ compiler, which"), ("no-such-cxx", "no-such-cxx is not here")],
+    [(None, "C\\+\\+ compiler, which"), ("no-such-cxx", "no-such-cxx is not installed")],
 )
 def test_what_to_type_is_said_first(tmp_path, monkeypatch, compiler, said):
     monkeypatch.setattr(build, "local_compiler", lambda: compiler)

@@ -342,5 +342,5 @@ def test_tekken(folder):
 
 def test_files_that_make_no_tokenizer(folder):
     (folder / "tokenizer.model").write_bytes(b"neither one nor the other")
-    with pytest.raises(ModelError, match=r"No tokenizer can be made of tokenizer\.model"):
+    with pytest.raises(ModelError, match=r"No tokenizer can be built from tokenizer\.model"):
         converted(folder, tiny())

@@ -258,7 +258,7 @@ def test_recurrences_without_attention_have_no_end():
     [
         ("granitemoehybrid", {"mamba_n_heads": 5}, "mamba_n_heads: 5 of 32 elements found"),
         ("granitemoehybrid", {"mamba_n_groups": 3}, "mamba_n_groups: 3 does not divide"),
-        ("granitemoehybrid", {"mamba_d_conv": 1}, "mamba_d_conv: 1 found, 2 is the least"),
+        ("granitemoehybrid", {"mamba_d_conv": 1}, "mamba_d_conv: 1 found, minimum is 2"),
         ("granitemoehybrid", {"time_step_limit": [2.0, 1.0]}, "time_step_limit: found"),
         ("granitemoehybrid", {"layer_types": ["mamba"]}, "layer_types: 1 found for the 4"),
         ("nemotron_h", {"hybrid_override_pattern": "ME*Q"}, "layer_types: found Q, supported"),

@@ -189,7 +189,7 @@ def test_what_is_damaged_when_it_is_used_is_repaired_once(folder, monkeypatch, c
 
     LoadedModel.load("demo", core_factory=factory).close()
     assert asked == [False, True]
-    assert "weights have changed" in caplog.text and "made again" in caplog.text
+    assert "weights have changed" in caplog.text and "built again" in caplog.text
     outcomes = iter([ArtifactError("a")] * 2)
     with pytest.raises(ArtifactError):
         LoadedModel.load("demo", core_factory=factory)

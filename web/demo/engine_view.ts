@@ -88,9 +88,9 @@ export class EngineView {
         stats ? `${stats.running + stats.prefilling}\u202fof ${stats.openRequests}` : "–",
       ],
       ["Prefix hits", stats ? percent(stats.cachedTokens, stats.promptTokens) : "–"],
-      ["Tokens a step", stats && stats.steps > 0 ? number(share / stats.steps) : "–"],
+      ["Tokens per step", stats && stats.steps > 0 ? number(share / stats.steps) : "–"],
       stats && stats.dispatches > 0
-        ? ["Kernels a step", String(stats.dispatches)]
+        ? ["Kernels per step", String(stats.dispatches)]
         : ["Steps", String(stats?.steps ?? "–")],
       ["Memory", stats ? bytes(stats.deviceBytes + stats.memoryBytes) : "–"],
     ]);

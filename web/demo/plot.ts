@@ -59,7 +59,7 @@ export class Plot {
     const most = Math.max(...this.#values);
     this.#picture.setAttribute(
       "aria-label",
-      `Tokens a second over the last minute: ${number(now)} now, ${number(most)} at most`,
+      `Tokens per second over the last minute: ${number(now)} now, ${number(most)} at most`,
     );
     const labels = [top, top * 0.75, top * 0.5, top * 0.25, 0];
     this.#ys.replaceChildren(

@@ -223,7 +223,7 @@ class _Reader:
             if end > self.size:
                 raise _Damage(
                     f"{tensor.name[:100]!r} ends at byte {end}, the file at {self.size}: it is "
-                    "damaged, or was not downloaded whole"
+                    "damaged, or was not downloaded completely"
                 )
         return tuple(tensors)
 

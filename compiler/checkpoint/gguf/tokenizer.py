@@ -50,7 +50,7 @@ def build(vocabulary: Vocabulary) -> Tokenizer:
     except BaseException as e:  # the library's Rust panics do not derive from Exception
         if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
             raise
-        raise ModelError(f"No tokenizer can be made of the file's vocabulary: {e}") from e
+        raise ModelError(f"No tokenizer can be built from the file's vocabulary: {e}") from e
     return made
 
 
@@ -70,7 +70,7 @@ def _bpe(vocabulary: Vocabulary) -> Tokenizer:
     ids = _ids(vocabulary)
     pairs = [_pair(merge) for merge in vocabulary.merges]
     if not pairs:
-        raise ModelError("The file has no tokenizer.ggml.merges: its tokenizer is not whole.")
+        raise ModelError("The file has no tokenizer.ggml.merges: its tokenizer is incomplete.")
     if rule.as_bytes:
         model = models.BPE(vocab=ids, merges=pairs, ignore_merges=rule.ignore_merges)
     else:
@@ -102,7 +102,7 @@ def _spm(vocabulary: Vocabulary) -> Tokenizer:
     Each step merges the two adjacent tokens whose concatenation has the highest score.
     """
     if vocabulary.scores is None:
-        raise ModelError("The file has no tokenizer.ggml.scores: its tokenizer is not whole.")
+        raise ModelError("The file has no tokenizer.ggml.scores: its tokenizer is incomplete.")
     ids = _ids(vocabulary)
     made = Tokenizer(_of_characters(vocabulary, ids, _merges(vocabulary, ids)))
     prefix = vocabulary.flags.get("add_space_prefix", True)

@@ -95,7 +95,7 @@ class Pieces:
             raise ModelError(
                 f"{self.checkpoint.folder} is no complete {kind} checkpoint:\n"
                 f"{listing(self.problems)}\n"
-                "Download it again, or use the model that it was made of, and --quant."
+                "Download it again, or use the model that was quantized, and --quant."
             )
 
 

@@ -149,7 +149,7 @@ def load(made: Prepared, kv_tokens: int | None) -> LoadedModel:
     except ArtifactError as e:
         if (Path(made.spec.model).expanduser() / MANIFEST).is_file():
             raise  # a compiled folder of the user's own is never changed
-        _log.warning("%s\nThe cache is read through; what is damaged is made again.", e)
+        _log.warning("%s\nThe cache is read through; what is damaged is built again.", e)
     sizes: Any = {} if kv_tokens is None else {"kv_tokens": kv_tokens}
     return LoadedModel.load(made.spec.model, **{**made.spec.options, **sizes})
 

@@ -98,7 +98,7 @@ class Quota:
             raise _limited(f"{self._active} requests of this key are running, of {most}", 1)
         for what, bucket in (("requests", self._requests), ("tokens", self._tokens)):
             if bucket and (wait := bucket.seconds_until(1)):
-                raise _limited(f"This key's {bucket.size} {what} a minute are used up", wait)
+                raise _limited(f"This key's {bucket.size} {what} per minute are used up", wait)
 
 
 def _bucket(per_minute: int | None) -> Bucket | None:

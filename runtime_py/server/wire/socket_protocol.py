@@ -104,7 +104,7 @@ class SocketProtocol(WSProtocol):
         self.config.unread += size
         most = self.config.ws_max_size
         if self._unread > most:
-            text = f"The message has more than {most} bytes, which is all that are accepted"
+            text = f"The message has more than {most} bytes, the maximum that is accepted"
             self.refuse(ApiError(413, text, code="request_too_large"), _TOO_BIG)
         elif self.config.unread > UNREAD * most:
             text = "Too many large messages at once; try again in a moment"

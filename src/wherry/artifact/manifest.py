@@ -247,7 +247,7 @@ def _parse(raw: dict[str, Any], path: Path) -> Manifest:
     if manifest is not None and not problems:
         problems += _inconsistent(manifest)
     if not problems and stated != digest(raw):
-        problems.append("its content has changed: its digest is another")
+        problems.append("its content has changed: its digest differs")
     if problems:
         raise ArtifactError(
             f"{path} is damaged, or not of schema {SCHEMA_VERSION}:\n{listing(problems)}\n"
@@ -352,7 +352,7 @@ def file_problems(
             if size != expected.size:
                 return f"{name} has {size} bytes, not {expected.size}"
             if name not in known and sha256_of(path) != expected.sha256:
-                return f"{name} has changed: its SHA-256 is another than when it was made"
+                return f"{name} has changed: its SHA-256 is not that of the manifest"
         except FileNotFoundError:
             return f"{name} is missing"
         except OSError as e:

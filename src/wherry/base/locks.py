@@ -57,7 +57,7 @@ def nobody_makes(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(blocking=False)
     except Timeout as e:
-        raise InUseError(f"{folder} is being made by another process") from e
+        raise InUseError(f"{folder} is being created by another process") from e
     try:
         yield
     finally:

@@ -65,7 +65,7 @@ class LoadPlan:
         """Describe the plan in a few words."""
         how = f"{self.concurrency or 1} at one time"
         if self.rate is not None:
-            how = f"{self.rate:g} a second at random times"
+            how = f"{self.rate:g} per second at random times"
         if self.trace is not None:
             how = f"trace {self.trace.name}" + (f" x{self.speed:g}" if self.speed != 1 else "")
         return how

@@ -25,7 +25,7 @@ def svg(title: str, outcomes: Sequence[Outcome]) -> str:
         "".join(_distribution(f"{LATENCIES[name]}, ms", values))
         for name, values in latencies(outcomes).items()
     ]
-    panels.append("".join(_curve("tokens written a second", "seconds", _written(outcomes))))
+    panels.append("".join(_curve("tokens written per second", "seconds", _written(outcomes))))
     panels.append("".join(_curve("running requests", "seconds", _under_way(outcomes))))
     width, height = 3 * _WIDTH, 2 * _HEIGHT + _HEAD
     parts = [
@@ -68,7 +68,7 @@ def _curve(title: str, below: str, points: Points) -> Iterator[str]:
 
 
 def _written(outcomes: Sequence[Outcome]) -> Points:
-    """Draw tokens a second in 60 intervals; a request's tokens are spread over its pieces."""
+    """Draw tokens per second in 60 intervals; a request's tokens are spread over its pieces."""
     come = [
         (when, o.output_tokens / len(o.pieces))
         for o in outcomes

@@ -17,10 +17,10 @@ def lines(title: str, found: Mapping[str, Any]) -> Iterator[str]:
     yield title
     yield (
         f"{found['requests']} requests{failed}, at most {found['most_at_once']} at once, in "
-        f"{found['seconds']:,.1f} s: {found['per_second']['requests']:,.2f} a second"
+        f"{found['seconds']:,.1f} s: {found['per_second']['requests']:,.2f} per second"
     )
     yield ""
-    yield _row("tokens", ["in all", "a request", "a second"])
+    yield _row("tokens", ["in all", "per request", "per second"])
     for name, label in (("prompt", "read"), ("output", "written")):
         each = found[f"{name}_tokens"] or {"mean": 0.0}
         per_second = found["per_second"][f"{name}_tokens"]
@@ -33,7 +33,7 @@ def lines(title: str, found: Mapping[str, Any]) -> Iterator[str]:
         accepted, written = found["tokens"]["draft_accepted"], found["tokens"]["output"]
         per_step = written / max(1, written - accepted)
         yield _row("draft tokens", [f"{drafts:,}", f"{accepted / drafts:.0%}", ""]) + " accepted"
-        yield _row("written in a step", ["", f"{per_step:.2f}", ""])
+        yield _row("written per step", ["", f"{per_step:.2f}", ""])
     yield ""
     yield _row("milliseconds", ["mean", *(f"p{p}" for p in PERCENTILES), "max"])
     for name, label in LATENCIES.items():

@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _POSITIVE = click.FloatRange(0, min_open=True)
 _workload = options.stack(
-    click.option(
-        "--concurrency", type=click.IntRange(1), help="Requests that run at one time; default: 1."
-    ),
+    click.option("--concurrency", type=click.IntRange(1), help="Concurrent requests; default: 1."),
     click.option(
         "--rate",
         type=_POSITIVE,
-        help="Requests a second, at random times (a Poisson process), instead of --concurrency.",
+        help="Requests per second, at random times (a Poisson process), instead of --concurrency.",
     ),
     click.option(
         "--trace",
@@ -50,7 +48,7 @@ _workload = options.stack(
         help="Measured requests; default: 32, or the whole trace.",
     ),
     click.option(
-        "--duration", type=_POSITIVE, metavar="SECONDS", help="Start no request after so long."
+        "--duration", type=_POSITIVE, metavar="SECONDS", help="Start no request after this time."
     ),
     click.option(
         "--prompt-tokens",
@@ -98,7 +96,7 @@ _workload = options.stack(
     type=_POSITIVE,
     default=600.0,
     show_default=True,
-    help="Seconds that a request may take.",
+    help="Time limit of a request in seconds.",
 )
 @_workload
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every request.")

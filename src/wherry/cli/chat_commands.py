@@ -157,7 +157,7 @@ def _counted(engine: MLCEngine) -> str:
     rate = (s.prefill_tokens + s.decode_tokens) / max(s.model_seconds, 1e-9)
     used = s.pages_total - s.pages_free
     return (
-        f"{s.prefill_tokens} tokens read, {s.decode_tokens} written, {rate:,.0f} a second in the "
+        f"{s.prefill_tokens} tokens read, {s.decode_tokens} written, {rate:,.0f} per second in the "
         f"model; {used} of {s.pages_total} pages of {s.page_size} tokens in use"
     )
 

@@ -43,7 +43,7 @@ def _tools(all_: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
         missing = [r for r in requirements if r["found"] is None]
         present = ", ".join(f"{r['name']} {r['found']}" for r in requirements if r["found"])
         fixes = "; ".join(f"{r['name']}: {r['fix']}" for r in missing)
-        yield _row("lacks" if missing else "ok", kind, fixes or present or "takes nothing more")
+        yield _row("lacks" if missing else "ok", kind, fixes or present or "needs nothing else")
 
 
 def _title(text: str) -> str:
@@ -69,5 +69,5 @@ def _device(device: dict[str, Any]) -> str:
     if device["driver"]:
         parts.append(f"driver {device['driver']}")
     if device["software"]:
-        parts.append("a CPU that plays a GPU")
+        parts.append("a CPU that emulates a GPU")
     return ", ".join(parts)

@@ -71,7 +71,7 @@ class _Scheme(click.Option):
 
         self.help = (
             f"How weights are stored: {', '.join(schemes())}; block types {', '.join(TYPES)}; "
-            "auto:BITS, as auto:4.5: a type for each matrix, BITS bits a weight on average. "
+            "auto:BITS, as auto:4.5: a type for each matrix, BITS bits per weight on average. "
             f"Default: {DEFAULT}, of encoders (embeddings, rerankers, classifiers) {OF_ENCODERS}. "
             "kept: as in a quantized checkpoint, for which it is the default as far as the target "
             "has kernels."
@@ -113,13 +113,13 @@ calibration = click.option(
     show_default=True,
     metavar="TEXT",
     help="Round weights by what they do to the activations of a text, which loses less and takes "
-    "minutes a billion weights: builtin, or a file. none: each weight by itself. auto: builtin for "
-    "models of 50 million weights or more that take minutes, in at most 5 bits.",
+    "minutes per billion weights: builtin, or a file. none: each weight by itself. auto: builtin "
+    "for models of 50 million weights or more that take minutes, in at most 5 bits.",
 )
 context = click.option(
     "--context",
     type=_Context(),
-    help="Most tokens of one conversation; auto: as many as fit into free memory.",
+    help="Maximum tokens of one conversation; auto: as many as fit into free memory.",
 )
 system = click.option("--system", type=TEXT, help="A system message before the conversation.")
 host = click.option(
@@ -129,9 +129,9 @@ host = click.option(
     "the target's own.",
 )
 limits = stack(
-    click.option("--context", type=click.IntRange(1), help="Most tokens of one conversation."),
+    click.option("--context", type=click.IntRange(1), help="Maximum tokens of one conversation."),
     click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
-    click.option("--prefill-chunk", type=click.IntRange(1), help="Most tokens of one step."),
+    click.option("--prefill-chunk", type=click.IntRange(1), help="Maximum tokens of one step."),
 )
 mtp = click.option(
     "--mtp",
@@ -160,8 +160,8 @@ speculation = stack(
     click.option(
         "--max-drafts",
         type=click.IntRange(0, 64),
-        help="Draft tokens a step, from the draft model, --mtp, --draft-head, or repetitions in "
-        "the text; default: 4 with --draft, 3 with --mtp or --draft-head, else 0.",
+        help="Maximum draft tokens per step, from the draft model, --mtp, --draft-head, or "
+        "repetitions in the text; default: 4 with --draft, 3 with --mtp or --draft-head, else 0.",
     ),
 )
 # Options for loading a model; names are the fields of wherry.runtime.load.options.LoadOptions.
@@ -188,7 +188,7 @@ load = stack(
         type=click.Choice(["on", "off"]),
         callback=lambda _context, _option, typed: None if typed is None else typed == "on",
         help="Whether messages that the chat template refuses or leaves out are rewritten for it, "
-        "which the header X-Wherry-Adapted tells; default: on.",
+        "as the header X-Wherry-Adapted then says; default: on.",
     ),
     click.option(
         "--cuda-graphs",
@@ -210,14 +210,16 @@ sampling = stack(
     click.option(
         "--top-p",
         type=click.FloatRange(0, 1, min_open=True),
-        help="Nucleus: sample from the least set with this probability.",
+        help="Sample from the smallest set of tokens with this probability (nucleus).",
     ),
     click.option(
         "--top-k", type=click.IntRange(0), help="Sample from the k most likely tokens; 0: all."
     ),
     click.option("--seed", type=int, help="Equal seeds give equal texts."),
     click.option(
-        "--max-tokens", type=click.IntRange(1), help="Most tokens of the answer; default: no limit."
+        "--max-tokens",
+        type=click.IntRange(1),
+        help="Maximum tokens of the answer; default: no limit.",
     ),
 )
 

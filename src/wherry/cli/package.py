@@ -91,7 +91,7 @@ def package_command(
 
     A site is a folder for any web server: page, compiled models and weights. `wherry web DIR`
     shows it on this machine. Each --target is compiled with each --quant; a browser fetches the
-    one that suits it. At the end stands which browsers run none of them, and what to add.
+    one that suits it. The output ends with the browsers that run none of them, and what to add.
 
     For an app: libraries with the core, TVM's run time and the models' code, headers, and weights
     and tokenizers as assets; for Linux and Android also wherry-lite, a program for terminals,
@@ -186,8 +186,8 @@ def _package_app(
     for platform in platforms:  # said before models are compiled, which takes minutes
         for needed in package.lacking(platform, set(wanted[platform.name]) - {"cpu"}):
             click.echo(
-                f"No {needed.name} is here, so {platform.name} will lack its library: what follows "
-                f"compiles the models alone. Ctrl-C, and type: {needed.fix}",
+                f"{needed.name} is not installed, so {platform.name} will lack its library: "
+                f"what follows compiles the models alone. Ctrl-C, and type: {needed.fix}",
                 err=True,
             )
     with shown() as progress:

@@ -71,7 +71,7 @@ def _weights(found: planned.Needs) -> str:
 
 def _verdict(found: planned.Needs) -> str:
     if found.free is None:
-        return ": it does not tell"
+        return ": unknown whether it fits"
     return ": it fits" if found.total <= found.free else ": it does not fit"
 
 

@@ -101,12 +101,12 @@ def _compiled(model: str, against: str | None, calibration: str, typed: dict[str
     if calibration not in ("auto", "none"):
         raise UsageError(
             f"{model} is compiled, and its weights are encoded; --calibration {calibration} was "
-            "requested. Leave it out, or give the model that it was made from."
+            "requested. Leave it out, or give the model that it was compiled from."
         )
     if against is None:
         raise UsageError(
             f"{model} is compiled, and has no weights in floats to compare with. "
-            f"Give the model that it was made from: wherry quality {model} --against MODEL"
+            f"Give the model that it was compiled from: wherry quality {model} --against MODEL"
         )
     loading_options, _ = options.split(typed)
     return loading.resolve(model, **for_compiler(loading_options))
@@ -158,10 +158,11 @@ def lines(card: Card) -> Iterator[str]:
 # Largest mean of the KL divergence -> what it means (docs/quantization.md has measurements).
 _CLOSE = 0.05
 _VERDICTS = {
-    0.01: "as good as the model it was made from",
-    _CLOSE: "close to the model it was made from: few answers change, and seldom in what they say",
-    0.2: "somewhat worse than the model it was made from: answers differ, and most are as good",
-    math.inf: "far from the model it was made from: mistakes will be more frequent",
+    0.01: "as good as the model it was compiled from",
+    _CLOSE: "close to the model it was compiled from: few answers change, "
+    "and seldom in what they say",
+    0.2: "somewhat worse than the model it was compiled from: answers differ, and most are as good",
+    math.inf: "far from the model it was compiled from: mistakes will be more frequent",
 }
 _LOST = 200.0  # perplexity from which on a model does not know what a text is about
 _FULL = ("q8f16_1", "q8f32_1", "q0f16", "q0f32")  # schemes that lose next to nothing

@@ -51,7 +51,7 @@ def _of_model(loaded: LoadedModel) -> Iterator[str]:
     yield f"  device     {where}: {manifest.target['name']}, {manifest.quantization}"
     yield (
         f"  memory     {size(memory['weights'])} of weights, {size(cache)} of KV cache for "
-        f"{loaded.max_batch} requests at a time, {size(memory['workspace'])} a step"
+        f"{loaded.max_batch} requests at a time, {size(memory['workspace'])} per step"
     )
 
 

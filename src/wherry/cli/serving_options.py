@@ -80,12 +80,13 @@ place = stack(
 )
 limits = stack(
     click.option(
-        "--max-body", type=click.IntRange(1), help="Most bytes of a request; default: 16 MiB."
+        "--max-body", type=click.IntRange(1), help="Maximum bytes of a request; default: 16 MiB."
     ),
     click.option(
         "--max-queue",
         type=click.IntRange(0),
-        help="Waiting outputs besides the running ones; default: 256. More are a 429.",
+        help="Maximum waiting outputs besides the running ones; default: 256. More are refused "
+        "with a 429.",
     ),
     click.option(
         "--request-timeout",

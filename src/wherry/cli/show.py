@@ -66,15 +66,17 @@ def lines(found: dict[str, Any], template: str | None) -> Iterator[str]:
     else:
         yield from _row("template", "none")
     bits = 8 * memory["weights"] / max(found["parameters"], 1)
-    about = f"{size(memory['weights'])} in {found['quantization']}, {bits:.2f} bits a weight"
+    about = f"{size(memory['weights'])} in {found['quantization']}, {bits:.2f} bits per weight"
     yield from _row("weights", about)
     if found["schemes"]:
         each = (
             f"{share:.1%} in {name}" for name, share in found["schemes"].items() if share >= 0.001
         )
         yield from _row("", ", ".join(each))
-    cache = f"{size(memory['kv_per_token'])} a token in {found['kv_dtype']}"
-    yield from _row("memory", f"{cache}, {size(memory['workspace'])} a step, for {found['target']}")
+    cache = f"{size(memory['kv_per_token'])} per token in {found['kv_dtype']}"
+    yield from _row(
+        "memory", f"{cache}, {size(memory['workspace'])} per step, for {found['target']}"
+    )
     if found["quality"]:
         yield from _row("quality", summary(Card(**found["quality"])))
     for made in found["compiled"]:

@@ -21,7 +21,7 @@ def lines(manifest: Manifest) -> list[str]:
         f"{manifest.name} for {target['name']}{on}",
         *(f"  {name:<{width}} {_size(size):>9}  {what}" for name, size, what in rows),
         f"  a run needs {_size(memory['weights'])} of weights, {_size(memory['workspace'])} of "
-        f"workspace, {_size(memory['kv_per_token'])} a token of context",
+        f"workspace, {_size(memory['kv_per_token'])} per token of context",
         *_of_device(target),
     ]
 

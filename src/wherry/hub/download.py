@@ -90,7 +90,7 @@ def fetch(
         if folder := _kept(home, revision):
             logger.warning("%s; using the download in %s", e, folder)
             return folder
-        raise ModelError(f"{e} It has not been downloaded before, or not whole.") from e
+        raise ModelError(f"{e} It has not been downloaded before, or not completely.") from e
     folder = home / commit
     if not _is_whole(folder):
         with making(folder, f"the download of {repo}"):

@@ -98,8 +98,8 @@ def _no_model(folder: Path) -> str:
         except (OSError, ValueError):
             base = None
         return (
-            f"is an adapter (PEFT) of {shown(base) if base else 'another model'}; whole models are "
-            "read. Merge the two: peft's AutoPeftModelForCausalLM, then merge_and_unload() and "
+            f"is an adapter (PEFT) of {shown(base) if base else 'another model'}; complete models "
+            "are read. Merge the two: peft's AutoPeftModelForCausalLM, then merge_and_unload() and "
             "save_pretrained(DIR)."
         )
     has_config = (folder / "config.json").is_file()

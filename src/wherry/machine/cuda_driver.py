@@ -126,7 +126,7 @@ def require_code(codes: list[str], limits: Mapping[str, int]) -> None:
     asked = limits.get(SHARED_MEMORY, 0)
     if here and here[0].shared_bytes < asked:
         raise ToolchainError(
-            f"The library's kernels ask for {asked} bytes of shared memory a block, and "
+            f"The library's kernels need {asked} bytes of shared memory a block, and "
             f"{here[0].name} has {here[0].shared_bytes}. "
             f"Type: wherry compile MODEL --target cuda:{here[0].code}"
         )

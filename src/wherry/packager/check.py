@@ -105,5 +105,5 @@ def _needed(names: Iterable[str]) -> list[str]:
 def _raise(platform: Platform, problems: list[str]) -> None:
     if problems:
         raise ToolchainError(
-            f"What was made for {platform.name} cannot be linked there:\n{listing(problems)}"
+            f"What was built for {platform.name} cannot be linked there:\n{listing(problems)}"
         )

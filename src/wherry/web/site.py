@@ -144,7 +144,7 @@ def page_folder() -> Path:
         if (place / "index.html").is_file():
             return place
     raise ToolchainError(
-        f"The page that runs models in browsers is not here ({places[0]}). Type: {PAGE_FIX}"
+        f"The page that runs models in browsers was not found ({places[0]}). Type: {PAGE_FIX}"
     )
 
 

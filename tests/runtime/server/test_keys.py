@@ -91,7 +91,7 @@ def test_tokens_a_minute_are_paid_afterwards(serving, make, clock, stream):
     assert client.post(COMPLETIONS, json=body, headers=bearer(ANN)).status_code == 200
     refused = client.post(COMPLETIONS, json=body, headers=bearer(ANN))  # 60 - 120, one a second
     assert refused.headers["retry-after"] == "61"
-    assert "60 tokens a minute" in error(refused, 429)["message"]
+    assert "60 tokens per minute" in error(refused, 429)["message"]
     assert refused.json()["error"]["type"] == "rate_limit_error"
     clock[0] += 61
     assert client.post(COMPLETIONS, json=body, headers=bearer(ANN)).status_code == 200
@@ -197,7 +197,7 @@ def test_reload_keeps_what_was_used(tmp_path, clock):
     ring.reload()
     assert ring.find(ANN.encode()) is None
     with (
-        pytest.raises(Exception, match="1 requests a minute"),
+        pytest.raises(Exception, match="1 requests per minute"),
         ring.find(BOB.encode()).quota.request(),
     ):
         pass

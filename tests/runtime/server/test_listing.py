@@ -240,4 +240,4 @@ def test_all_that_cannot_be_served_is_said_before_anybody_asks(tmp_path, file):
     assert "\n  - b: " in said and "model.so has 5 bytes" in said
     assert "\n  - missing: There is no folder" in said
     assert "\n  - o: " in said and "quant='q4f16_1', not 'q8f32_1'" in said
-    assert "\n  - g: Too much asked of the compiled model: context is 513" in said
+    assert "\n  - g: More than the compiled model allows: context is 513" in said

@@ -149,7 +149,7 @@ class WasmCore implements Core {
 
   async step(): Promise<CoreEvent[]> {
     const instance = this.usable();
-    if (this.stepping) throw new CoreError("busy", "a step is under way: await it first");
+    if (this.stepping) throw new CoreError("busy", "a step is running: await it first");
     this.stepping = true;
     try {
       this.gpu?.beginStep();

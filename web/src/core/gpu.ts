@@ -188,7 +188,7 @@ export class Gpu implements GpuCalls {
     this.checks.push(
       this.device.popErrorScope().then((problem) => {
         if (problem === null) return;
-        const words = `the GPU has no memory for ${bytes} bytes beside ${this.bytes - bytes}`;
+        const words = `the GPU has no memory for ${bytes} bytes besides ${this.bytes - bytes}`;
         this.failure ??= new CoreError("out_of_memory", `${words}: ${problem.message}`);
       }),
     );

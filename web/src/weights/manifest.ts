@@ -68,7 +68,7 @@ export async function parseManifest(bytes: Uint8Array): Promise<Manifest> {
   }
   const digest = await sha256(new TextEncoder().encode(digested(text)));
   if (value["digest"] !== digest) {
-    throw new DamagedFileError(MANIFEST, `${MANIFEST} has changed: its digest is another`);
+    throw new DamagedFileError(MANIFEST, `${MANIFEST} has changed: its digest differs`);
   }
   return value as unknown as Manifest; // the digest proves that the compiler wrote these fields
 }

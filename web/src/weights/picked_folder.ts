@@ -93,7 +93,7 @@ class PickedFolder implements ModelFolder {
       yield part.value;
     }
     if (made.digest() !== expected.sha256) {
-      throw new DamagedFileError(name, `${name} has changed: its SHA-256 is another`);
+      throw new DamagedFileError(name, `${name} has changed: its SHA-256 differs`);
     }
   }
 }

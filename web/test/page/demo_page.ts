@@ -83,7 +83,7 @@ export class DemoPage {
   }
 
   /**
-   * Return the number next to a label of the chat ("speed") or of the engine ("Kernels a step").
+   * Return the number next to a label of the chat ("speed") or of the engine ("Kernels per step").
    */
   async number(word: string): Promise<string> {
     const row = this.page.locator("dl div", { hasText: word }).locator("dd");

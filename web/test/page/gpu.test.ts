@@ -36,7 +36,7 @@ describe("a packaged site", () => {
 
   it("shows how many kernels a step takes, and frees what it had", async () => {
     await demo.page.click('nav a[href="#engine"]');
-    const kernels = Number(await demo.number("Kernels a step"));
+    const kernels = Number(await demo.number("Kernels per step"));
     // the model has six layers
     assert.ok(kernels > 0 && kernels <= 4 * 6 + 8, `${kernels} kernels`);
     await demo.page.waitForFunction(() => {

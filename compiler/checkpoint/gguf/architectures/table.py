@@ -48,8 +48,8 @@ def _no_model(metadata: Mapping[str, Any], architecture: object) -> str:
     if kind == "adapter" or "adapter.type" in metadata:
         base = metadata.get("general.base_model.0.name") or metadata.get("general.basename")
         return (
-            f"an adapter (LoRA) of {shown(base or architecture)}; whole models are read. Merge the "
-            "two: llama-export-lora -m MODEL.gguf --lora FILE -o MERGED.gguf"
+            f"an adapter (LoRA) of {shown(base or architecture)}; complete models are read. "
+            "Merge the two: llama-export-lora -m MODEL.gguf --lora FILE -o MERGED.gguf"
         )
     if kind == "mmproj" or architecture == "clip":
         return (

@@ -39,7 +39,7 @@ def parse_compact(fields: Any) -> CompactRequest:
     request = validated(CompactRequest, fields)
     if request.stream:
         raise RequestError(
-            "A compaction is answered whole; ask without stream",
+            "A compaction is not streamed; send the request without stream",
             param="stream",
             code="unsupported_parameter",
         )

@@ -146,7 +146,7 @@ class Responses:
         """Returns a stored response."""
         if request.query_params.get("stream", "false") != "false":
             raise RequestError(
-                "A response that is whole cannot be streamed again; ask without stream",
+                "A complete response cannot be streamed again; send the request without stream",
                 param="stream",
             )
         kept = self._memory.response(tenant(), id)

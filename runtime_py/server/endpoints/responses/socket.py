@@ -240,8 +240,7 @@ def _too_old(seconds: float) -> dict[str, Any]:
     return _envelope_of(
         ApiError(
             400,
-            f"This connection has lasted {seconds / 60:g} minutes, which is all it may; open "
-            "another one",
+            f"This connection has reached its limit of {seconds / 60:g} minutes; open another one",
             code="websocket_connection_limit_reached",
         )
     )
