@@ -82,7 +82,12 @@ ARCH = Architecture(
     model=CausalLM,
     weights=(
         *MAMBA2,
-        concat("mlp.gate_up_proj.weight", "shared_mlp.input_linear.weight"),
+        concat(
+            "mlp.gate_up_proj.weight",
+            "shared_mlp.gate_proj.weight",
+            "shared_mlp.up_proj.weight",
+            whole="shared_mlp.input_linear.weight",
+        ),
         *granitemoe.EXPERTS,
         rename("mlp.down_proj.weight", "shared_mlp.output_linear.weight"),
     ),

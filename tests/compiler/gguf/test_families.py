@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+import torch
 
-from wherry.compiler.api import convert_model
+from wherry.compiler.api import Limits, convert_model, ensure_artifact
 from wherry.compiler.checkpoint.gguf.architectures.table import family_of
 from wherry.compiler.checkpoint.gguf.header import read_header
 from wherry.compiler.checkpoint.gguf.opening import open_gguf, open_model
 from wherry.compiler.load import describe
+from wherry.compiler.weight_cache import load_state
 from wherry.errors import ModelError
 
+from ...models.families import CASES as FAMILIES
 from ...support import tiny_models
 from . import writing
 
@@ -48,6 +53,51 @@ def test_a_folder_and_its_gguf_convert_to_the_same_bytes(architecture, tmp_path)
         assert shards(converted) != shards(tmp_path / "g")
         return
     assert shards(converted) == shards(tmp_path / "g")
+
+
+def granite(tmp_path, name):
+    """(transformers' model, its folder, its GGUF file) of a case."""
+    config = {**FAMILIES[name].config, "time_step_limit": [0.0, float("inf")]}
+    model = tiny_models.save(tmp_path / "folder", "granitemoehybrid", **config)
+    file = writing.granite_hybrid(tmp_path / "folder", tmp_path / "m.gguf")
+    return model, tmp_path / "folder", file
+
+
+@pytest.mark.parametrize("name", ["granitemoehybrid", "granitemoehybrid-dense"])
+def test_granite_4_and_its_gguf_have_the_same_weights(name, tmp_path):
+    _, folder, file = granite(tmp_path, name)
+    ours, theirs = describe(folder), describe(convert_model(str(file), tmp_path / "g"))
+    # The file lacks the first two; the others are compared as the shapes that they make.
+    other = ("max_position_embeddings", "time_step_limit", "head_dim", "rope_parameters")
+    for field in dataclasses.fields(ours.config):
+        if field.name not in other:
+            got, expected = (getattr(x.config, field.name) for x in (theirs, ours))
+            assert got == expected or not (got or expected), field.name
+    assert ours.config.mamba2() == theirs.config.mamba2()
+    for layer in range(ours.config.num_hidden_layers):
+        assert ours.config.attention_shape(layer) == theirs.config.attention_shape(layer)
+    expected = load_state(convert_model(str(folder), tmp_path / "f", quant="q0f32"))
+    got = load_state(tmp_path / "g")
+    assert got.keys() == expected.keys()
+    for parameter, value in expected.items():
+        # A_log comes from its exponential.
+        apart = 1e-6 if parameter.endswith("A_log") else 0
+        np.testing.assert_allclose(got[parameter], value, rtol=0, atol=apart, err_msg=parameter)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["granitemoehybrid", "granitemoehybrid-dense"])
+def test_granite_4_from_gguf_against_transformers(name, tmp_path):
+    model, _, file = granite(tmp_path, name)
+    prompt = np.random.default_rng(3).integers(0, 320, 70).tolist()
+    with torch.no_grad():
+        expected = model(torch.tensor([prompt])).logits[0].numpy()
+    limits = Limits(context=128, max_batch=64, prefill_chunk=64)
+    folder = ensure_artifact(str(file), limits=limits, quant="q0f32", kv_dtype="float32")
+    run = tiny_models.Runner(folder)
+    got = np.concatenate([run.step({0: part})[0] for part in (prompt[:40], prompt[40:])])
+    assert np.abs(expected).max() > 0.5
+    assert np.abs(got - expected).max() <= 2e-4
 
 
 def test_an_unknown_value_is_an_error(tmp_path):

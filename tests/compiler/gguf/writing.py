@@ -234,3 +234,65 @@ def halves(file: Path, first: Path, second: Path) -> None:
     split = {"split.count": 2, "split.tensors.count": len(tensors)}
     write(first, "llama", dict(tensors[:middle]), {**sizes, **split, "split.no": 0})
     write(second, "llama", dict(tensors[middle:]), {**split, "split.no": 1})
+
+
+def granite_hybrid(folder: Path, file: Path) -> Path:
+    """A saved folder of Granite 4 as GGUF, with llama.cpp's changes of Mamba-2's tensors."""
+    config = json.loads((folder / "config.json").read_text())
+    layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
+    head, inner = config["hidden_size"] // heads, config["mamba_expand"] * config["hidden_size"]
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.GRANITE_HYBRID, layers)
+    experts, tensors = config["num_local_experts"], {}
+    shared = {"gate": "ffn_gate_shexp", "up": "ffn_up_shexp", "down": "ffn_down_shexp"}
+    dense = {"gate": "ffn_gate", "up": "ffn_up", "down": "ffn_down"}
+    own = shared if experts else dense
+    for name, array in load_file(folder / "model.safetensors").items():
+        layer = f"blk.{name.split('.')[2]}." if ".layers." in name else ""
+        if name.endswith("input_linear.weight"):
+            kinds = own if "shared_mlp" in name else {k: f"ffn_{k}_exps" for k in dense}
+            gate, up = np.split(array, 2, axis=-2)
+            tensors |= {f"{layer}{kinds['gate']}.weight": gate, f"{layer}{kinds['up']}.weight": up}
+            continue
+        if name.endswith("shared_mlp.output_linear.weight"):
+            tensors[f"{layer}{own['down']}.weight"] = array
+            continue
+        if ".q_proj." in name or ".k_proj." in name:
+            array = _paired(array, head)
+        array = -np.exp(array) if name.endswith("A_log") else array
+        if name.endswith("conv1d.weight"):
+            array = array.squeeze(1)
+        if name.endswith(("A_log", ".D")):
+            array = array.reshape(-1, 1)
+        if name.endswith("mamba.norm.weight"):
+            array = array.reshape(config["mamba_n_groups"], -1)
+        name = name.replace("dt_bias", "dt_proj.bias")
+        stored = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert stored is not None, name
+        tensors[stored] = array
+    kv = config["num_key_value_heads"]
+    attends = [kind in ("attention", "full_attention") for kind in config["layer_types"]]
+    sizes = {
+        "block_count": layers,
+        "context_length": 2**20,
+        "embedding_length": config["hidden_size"],
+        "feed_forward_length": config["intermediate_size"],
+        "expert_count": experts,
+        "expert_used_count": config["num_experts_per_tok"],
+        "expert_shared_feed_forward_length": config["shared_intermediate_size"],
+        "attention.head_count": heads,
+        "attention.head_count_kv": [kv if a else 0 for a in attends],
+        "attention.layer_norm_rms_epsilon": config["rms_norm_eps"],
+        "attention.scale": float(config["attention_multiplier"]),
+        "embedding_scale": float(config["embedding_multiplier"]),
+        "residual_scale": float(config["residual_multiplier"]),
+        "logit_scale": float(config["logits_scaling"]),
+        "rope.dimension_count": head,
+        "rope.freq_base": 10000.0,
+        "rope.scaling.finetuned": config.get("position_embedding_type") == "rope",
+        "ssm.conv_kernel": config["mamba_d_conv"],
+        "ssm.state_size": config["mamba_d_state"],
+        "ssm.group_count": config["mamba_n_groups"],
+        "ssm.inner_size": inner,
+        "ssm.time_step_rank": config["mamba_n_heads"],
+    }
+    return write(file, "granitehybrid", tensors, sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,6 +65,11 @@ def logarithm_in_groups(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTe
     return replace(tensor, undo=_log_of_minus)
 
 
+def state_rates(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
+    """A_log [heads] of Mamba-2: the file has -exp(A_log) [heads, 1]."""
+    return replace(vector(tensor, config), undo=_log_of_minus)
+
+
 def heads(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
     """A row for each value head, tiled in the file."""
     return replace(tensor, order=_value_heads(config, 1))
@@ -96,6 +102,11 @@ def taps(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
     if len(tensor.shape) != 2:
         return tensor
     return replace(tensor, shape=(tensor.shape[0], 1, tensor.shape[1]))
+
+
+def vector(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
+    """A checkpoint's vector, which has two axes in the file."""
+    return replace(tensor, shape=(math.prod(tensor.shape),))
 
 
 def one_row(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:

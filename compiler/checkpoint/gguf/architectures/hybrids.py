@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from . import changes
 from .family import Family
-from .sparse import SMALL
+from .sparse import GRANITE, GRANITE_MOE, LOCAL, SMALL
 
 _DELTA = {
     "post_attention_norm": "post_attention_layernorm",
@@ -66,6 +66,20 @@ _CONV = {
 }
 # Older files have the last norm under the other name.
 _CONV_OUTER = dict.fromkeys(("token_embd_norm", "output_norm"), "model.embedding_norm")
+# Feed-forwards without experts have the names of llama.cpp's dense models.
+_GRANITE = {
+    **GRANITE_MOE,
+    "ssm_in": "mamba.in_proj",
+    "ssm_conv1d": "mamba.conv1d",
+    "ssm_a": "mamba.A_log",
+    "ssm_d": "mamba.D",
+    "ssm_dt.bias": "mamba.dt_bias",
+    "ssm_norm": "mamba.norm",
+    "ssm_out": "mamba.out_proj",
+    "ffn_gate": "shared_mlp.gate_proj",
+    "ffn_up": "shared_mlp.up_proj",
+    "ffn_down": "shared_mlp.output_linear",
+}
 _LENGTHS = frozenset({"attention.head_count_kv"})
 
 HYBRIDS: Mapping[str, Family] = {
@@ -131,5 +145,27 @@ HYBRIDS: Mapping[str, Family] = {
         changes={"shortconv.conv": changes.taps},
         epsilon=("attention.layer_norm_rms_epsilon", "norm_eps"),
         explicit_head=False,
+    ),
+    # Granite 4; Bamba, too, whose layers are the same with RoPE and without multipliers.
+    "granitehybrid": Family(
+        model_type="granitemoehybrid",
+        classes="GraniteMoeHybridForCausalLM",
+        layer=_GRANITE,
+        fields={
+            **LOCAL,
+            **GRANITE,
+            "ssm.conv_kernel": "mamba_d_conv",
+            "ssm.state_size": "mamba_d_state",
+            "ssm.group_count": "mamba_n_groups",
+            "ssm.time_step_rank": "mamba_n_heads",
+        },
+        varying=_LENGTHS,
+        changes={
+            **changes.PAIRED,
+            "ssm_conv1d": changes.taps,
+            "ssm_a": changes.state_rates,
+            "ssm_d": changes.vector,
+            "ssm_norm": changes.vector,
+        },
     ),
 }

@@ -261,15 +261,48 @@ def _delta(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
     }
 
 
-def _convolutions(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
-    """Return the fields of LFM2: layers without KV heads are convolutions."""
-    heads = fields.layers(_KV_HEADS, made["num_hidden_layers"])
+def _granite_hybrid(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
+    """Return the fields of Granite 4: layers without KV heads are Mamba-2's.
+
+    `rope.scaling.finetuned` says whether layers with attention have RoPE. Bamba's files, of the
+    same architecture, have no scale of scores and no width of a shared expert.
+    """
+    kinds, kv = _attending(fields, made["num_hidden_layers"], "linear_attention")
+    inner, hidden = fields.integer("ssm.inner_size"), max(int(made["hidden_size"]), 1)
+    rotates = fields.flag("rope.scaling.finetuned", True)
+    shared = fields.integer("expert_shared_feed_forward_length", int(made["intermediate_size"]))
+    has = {name.split(".", 2)[-1] for name in tensors}
+    return {
+        "layer_types": kinds,
+        "num_key_value_heads": kv,
+        "position_embedding_type": "rope" if rotates else None,
+        "attention_multiplier": made.get("attention_multiplier", max(made["head_dim"], 1) ** -0.5),
+        "attention_bias": "attn_q.bias" in has,
+        "shared_intermediate_size": shared,
+        "num_local_experts": made.get("num_local_experts", 0),
+        "num_experts_per_tok": made.get("num_experts_per_tok", 0),
+        "mamba_expand": inner / hidden,
+        "mamba_d_head": inner // max(int(made.get("mamba_n_heads", 1)), 1),
+        "mamba_conv_bias": "ssm_conv1d.bias" in has,
+        "mamba_proj_bias": "ssm_in.bias" in has,
+    }
+
+
+def _attending(fields: Fields, count: int, other: str) -> tuple[list[str], int]:
+    """Return the kinds of layers, of which those without KV heads are `other`, and the KV heads."""
+    heads = fields.layers(_KV_HEADS, count)
     kv = {h for h in heads if h}
     if len(kv) > 1:
         fields.problems.append(f"{fields.prefix}{_KV_HEADS}: layers differ, found {sorted(kv)}")
+    return [FULL if h else other for h in heads], max(kv, default=1)
+
+
+def _convolutions(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
+    """Return the fields of LFM2: layers without KV heads are convolutions."""
+    kinds, kv = _attending(fields, made["num_hidden_layers"], "conv")
     return {
-        "layer_types": [FULL if h else "conv" for h in heads],
-        "num_key_value_heads": max(kv, default=1),
+        "layer_types": kinds,
+        "num_key_value_heads": kv,
         "conv_bias": any(n.endswith("shortconv.in_proj.bias") for n in tensors),
     }
 
@@ -305,6 +338,7 @@ OWN: Mapping[str, Callable[[Fields, Made, Tensors], dict[str, Any]]] = {
     "qwen3_next": _delta,
     "qwen3_5_text": _delta,
     "qwen3_5_moe_text": _delta,
+    "granitemoehybrid": _granite_hybrid,
     "lfm2": _convolutions,
     "lfm2_moe": _sparse_convolutions,
 }

@@ -9,7 +9,7 @@ from .family import Family
 
 _USED = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok"}
 SMALL = {**_USED, "expert_feed_forward_length": "moe_intermediate_size"}
-_LOCAL = {"expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"}
+LOCAL = {"expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"}
 # Fields of families whose experts are in groups, as DeepSeek's.
 _GROUPED = {
     "expert_count": "n_routed_experts",
@@ -44,6 +44,12 @@ GRANITE = {  # fields of Granite
     "residual_scale": "residual_multiplier",
     "logit_scale": "logits_scaling",
 }
+GRANITE_MOE = {  # tensors of Granite's mixtures
+    "ffn_gate_inp": "block_sparse_moe.router.layer",
+    "ffn_gate_shexp": "shared_mlp.gate_proj",
+    "ffn_up_shexp": "shared_mlp.up_proj",
+    "ffn_down_shexp": "shared_mlp.output_linear",
+}
 _MIXTRAL = {
     "ffn_gate_inp": "block_sparse_moe.gate",
     "ffn_gate_exps": "block_sparse_moe.experts.{}.w1",
@@ -57,7 +63,7 @@ MIXTRAL = Family(
     model_type="mixtral",
     classes="MixtralForCausalLM",
     layer=_MIXTRAL,
-    fields=_LOCAL,
+    fields=LOCAL,
     changes=changes.PAIRED,
 )
 # Both are "deepseek2"; the function that scores experts tells them apart.
@@ -106,7 +112,7 @@ SPARSE: Mapping[str, Family] = {
             "attn_sinks.weight": "self_attn.sinks",
             "ffn_gate_inp": "mlp.router",
         },
-        fields={**_LOCAL, "attention.sliding_window": "sliding_window"},
+        fields={**LOCAL, "attention.sliding_window": "sliding_window"},
         flags=_BIASES,
     ),
     "glm4moe": Family(
@@ -164,7 +170,7 @@ SPARSE: Mapping[str, Family] = {
         model_type="minimax_m2",
         classes="MiniMaxM2ForCausalLM",
         layer={**_MIXTRAL, "exp_probs_b.bias": "block_sparse_moe.e_score_correction_bias"},
-        fields=_LOCAL,
+        fields=LOCAL,
     ),
     "olmoe": Family(
         model_type="olmoe",
@@ -177,14 +183,9 @@ SPARSE: Mapping[str, Family] = {
     "granitemoe": Family(
         model_type="granitemoe",
         classes="GraniteMoeForCausalLM",
-        layer={
-            "ffn_gate_inp": "block_sparse_moe.router.layer",
-            "ffn_gate_shexp": "shared_mlp.gate_proj",
-            "ffn_up_shexp": "shared_mlp.up_proj",
-            "ffn_down_shexp": "shared_mlp.output_linear",
-        },
+        layer=GRANITE_MOE,
         fields={
-            **_LOCAL,
+            **LOCAL,
             **GRANITE,
             "expert_shared_feed_forward_length": "shared_intermediate_size",
         },
@@ -221,7 +222,7 @@ SPARSE: Mapping[str, Family] = {
             "ffn_up_shexp": "feed_forward.shared_expert.up_proj",
             "ffn_down_shexp": "feed_forward.shared_expert.down_proj",
         },
-        fields={**_LOCAL, "interleave_moe_layer_step": "interleave_moe_layer_step"},
+        fields={**LOCAL, "interleave_moe_layer_step": "interleave_moe_layer_step"},
         flags=_BIASES,
     ),
 }
