@@ -18,7 +18,7 @@ from typing_extensions import Unpack
 
 from wherry.base import settings
 from wherry.hub import download, names
-from wherry.hub.file_names import DRAFT_HEAD, GGUF_RECORD
+from wherry.hub.file_names import DRAFT_HEAD, GGUF_RECORD, MISTRAL_RECORD
 from wherry.hub.folder import read_json
 from wherry.models.arch import Shape
 from wherry.quant.mix import Mix
@@ -183,7 +183,8 @@ def _has_weights(folder: Path) -> bool:
     if (folder / DRAFT_HEAD).is_file():
         return _has_weights(Path(read_json(folder / DRAFT_HEAD)["model"]))
     weights = (path for kind in ("*.safetensors", "*.bin") for path in folder.glob(kind))
-    return (folder / GGUF_RECORD).is_file() or any(weights)
+    made = any((folder / record).is_file() for record in (GGUF_RECORD, MISTRAL_RECORD))
+    return made or any(weights)
 
 
 def _encoding(

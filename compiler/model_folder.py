@@ -8,8 +8,10 @@ from wherry.base import settings
 from wherry.base.progress import Progress
 from wherry.hub import source
 from wherry.hub.file_names import GGUF_RECORD
+from wherry.hub.names import is_mistral
 from wherry.quant.scheme import DEFAULT, OF_ENCODERS
 
+from .checkpoint import mistral
 from .checkpoint.quantized.recognise import OF_EXPERTS, recognise
 from .load import describe
 
@@ -20,12 +22,14 @@ _OF_QUANTIZED = "q8f16_1"
 
 
 def model_folder(model: str, progress: Progress | None = None) -> Path:
-    """Return the folder of `model`, downloaded or made of a GGUF file first.
+    """Return the folder of `model`, downloaded, or made of a GGUF file or of Mistral's own.
 
     Raises:
         UsageError, ModelError: as `wherry.hub.source.resolve`; or a GGUF file cannot be read.
     """
     found = source.resolve(model, cache=settings.cache_dir() / "hub", progress=progress)
+    if is_mistral(found):
+        return mistral.unfold(found, settings.cache_dir() / "weights")
     if found.is_dir():
         return found
     from .checkpoint.gguf.folder import unfold  # imports gguf, which no other model needs

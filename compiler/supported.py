@@ -56,6 +56,12 @@ Of jina-embeddings-v3-hf Wherry runs the model without its task adapters, which 
 own. For a task, merge its adapter first: transformers' `load_adapter`, PEFT's `merge_and_unload`,
 `save_pretrained`.
 
+A folder or repository in Mistral's own layout (`params.json`, `consolidated.safetensors`) is read
+where it has no config.json: Mistral, Mixtral and Ministral 3 in floats; not FP8, and not pickled
+weights. Its tokenizer is `tekken.json` or `tokenizer.model.v*`; there is no chat template among
+these files, so put a `chat_template.jinja` next to them. Where params.json says no context, it is
+32,768 tokens. Adapters, ONNX and the vision files of GGUF are refused by name.
+
 LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors. Compiled for a longer context
 (`wherry compile --context`) it uses its long factors at every length; transformers switches by the
 length of a text.

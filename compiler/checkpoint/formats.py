@@ -10,6 +10,7 @@ from wherry.errors import ModelError, listing
 from wherry.hub import file_names
 from wherry.hub.sentence_transformers import dense_folders
 
+from . import mistral
 from .joined import with_others
 from .pickled import open_pickled
 from .quantized.checkpoint import open_quantized
@@ -38,6 +39,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         return _with_draft_head(folder)
     if (folder / file_names.GGUF_RECORD).is_file():
         return _gguf(folder)
+    if (folder / file_names.MISTRAL_RECORD).is_file():
+        return _mistral(folder)
     found = _of_transformer(folder)
     dense = enumerate(dense_folders(folder))
     return with_others(found, {f"dense.{i}.": _of_transformer(path) for i, path in dense})
@@ -80,6 +83,15 @@ def _gguf(folder: Path) -> Checkpoint:
     file = source_of(folder)
     assert file is not None
     return open_gguf(file)
+
+
+def _mistral(folder: Path) -> Checkpoint:
+    source = mistral.source_of(folder)
+    found = _files(source, file_names.MISTRAL_WEIGHTS, file_names.MISTRAL_INDEX)
+    if not found:
+        raise ModelError(f"{source} has no {file_names.MISTRAL_WEIGHTS} any more.")
+    config = read_object(folder / "config.json")
+    return mistral.renamed(open_safetensors(source, *found), config)
 
 
 def _files(folder: Path, single: str, index: str) -> tuple[list[str], dict[str, str]] | None:

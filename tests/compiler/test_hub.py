@@ -70,6 +70,28 @@ def hub(monkeypatch, tmp_path):
     hub.stop()
 
 
+def test_a_repository_in_mistrals_own_layout_alone(monkeypatch, tmp_path):
+    files = {
+        "params.json": b"{}",
+        "consolidated.safetensors": b"weights",
+        "tokenizer.model.v3": b"pieces",
+        "tekken.json": b"{}",
+        "README.md": b"readme",
+    }
+    hub = stand_in.Hub(REPO, {**files, "consolidated.00.pth": b"pickle"}, set()).start()
+    point_at(monkeypatch, hub.url)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf-cache"))
+    huggingface_hub.close_session()
+    try:
+        folder = get(tmp_path)
+    finally:
+        huggingface_hub.close_session()
+        hub.stop()
+    assert {p.name for p in folder.iterdir()} >= files.keys()
+    assert not (folder / "consolidated.00.pth").exists()
+    assert resolve(str(folder), cache=tmp_path) == folder
+
+
 def get(tmp_path, revision=None, **kw):
     return fetch(REPO, revision, cache=tmp_path / "cache", pause=0.0, **kw)
 
@@ -461,7 +483,7 @@ def test_files_of_other_programs(tmp_path):
             {"adapter_config.json": "?", "adapter_model.safetensors": "", "config.json": "{}"},
             "adapter .* of another model",
         ),
-        ({"params.json": "{}", "consolidated.safetensors": ""}, "Mistral's own layout"),
+        ({"params.json": "{}", "consolidated.00.pth": ""}, r"pickled weights \(consolidated\.00"),
         ({"config.json": "{}", "onnx/model.onnx": ""}, r"in ONNX \(onnx/model\.onnx\)"),
         ({"config.json": "{}", "model.onnx": ""}, r"in ONNX \(model\.onnx\)"),
     ],

@@ -14,6 +14,7 @@ from wherry.artifact import MANIFEST
 from wherry.base.json_file import read_object
 from wherry.errors import ModelError, UsageError, shown
 
+from .file_names import MISTRAL_INDEX, MISTRAL_PARAMS, MISTRAL_WEIGHTS
 from .gguf_files import SUFFIX
 
 DEMO = "demo"
@@ -77,7 +78,7 @@ def with_config(folder: Path, model: str) -> Path:
     """
     if what := _no_model(folder):
         raise ModelError(f"{model}: {folder} {what}")
-    if not (folder / "config.json").is_file():
+    if not (folder / "config.json").is_file() and not is_mistral(folder):
         files = sorted(p for p in folder.iterdir() if p.suffix.lower() == SUFFIX)
         why = f" Type the GGUF file itself: {files[0]}" if files else ""
         if (folder / "mlc-chat-config.json").is_file():
@@ -86,6 +87,13 @@ def with_config(folder: Path, model: str) -> Path:
             f"{model}: {folder} has no config.json, so it is not a model.{why}\n{_ACCEPTED}"
         )
     return folder
+
+
+def is_mistral(folder: Path) -> bool:
+    """Return whether a folder has a model in Mistral's own layout, and in no other."""
+    weights = (folder / MISTRAL_WEIGHTS, folder / MISTRAL_INDEX)
+    own = (folder / MISTRAL_PARAMS).is_file() and any(path.is_file() for path in weights)
+    return own and not (folder / "config.json").is_file()
 
 
 def _no_model(folder: Path) -> str:
@@ -103,11 +111,11 @@ def _no_model(folder: Path) -> str:
             "save_pretrained(DIR)."
         )
     has_config = (folder / "config.json").is_file()
-    if not has_config and (folder / "params.json").is_file() and any(folder.glob("consolidated*")):
+    pickles = [*folder.glob("consolidated*.pth"), *folder.glob("consolidated*.pt")]
+    if not has_config and pickles and not is_mistral(folder):
         return (
-            "has a model in Mistral's own layout (params.json, consolidated.safetensors), which is "
-            "not read. Take the same model in Hugging Face's layout, with config.json and "
-            "model.safetensors; many repositories have both."
+            f"has a model in Mistral's or Meta's own layout with pickled weights "
+            f"({pickles[0].name}), which are not read. Take the same model with *.safetensors."
         )
     onnx = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
     if onnx and not weights:

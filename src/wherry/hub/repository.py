@@ -18,6 +18,9 @@ from wherry.errors import ModelError, ToolchainError
 
 from .file_names import (
     DENSE_FILES,
+    MISTRAL_INDEX,
+    MISTRAL_PARAMS,
+    MISTRAL_WEIGHTS,
     MODELOPT,
     MODULE_FILES,
     OLDER_TOKENIZERS,
@@ -101,6 +104,8 @@ def list_files(
             )
         single = PICKLED in names
         weights = [PICKLED] if single else [PICKLED_INDEX, "pytorch_model-*.bin"]
+    if not names & {"config.json", SAFETENSORS, SAFETENSORS_INDEX} and MISTRAL_PARAMS in names:
+        return info.sha, _of_mistral(found, names, repo)
     files = [_described(s) for s in found if _is_needed(s.rfilename, weights)]
     lacking = [] if "config.json" in names else ["config.json"]
     lacking += (
@@ -117,6 +122,28 @@ def list_files(
             f"read; it has {others or 'no files'}."
         )
     return info.sha, files
+
+
+def _of_mistral(found: list[Any], names: set[str], repo: str) -> list[RepositoryFile]:
+    """Return the files of a repository in Mistral's own layout alone.
+
+    Raises:
+        ModelError: it has no weights in safetensors.
+    """
+    if not names & {MISTRAL_WEIGHTS, MISTRAL_INDEX}:
+        raise ModelError(
+            f"hf://{repo} has {MISTRAL_PARAMS} and no {MISTRAL_WEIGHTS}, so it is not a model that "
+            "can be read."
+        )
+    single = MISTRAL_WEIGHTS in names
+    weights = [MISTRAL_WEIGHTS] if single else ["consolidated-*.safetensors", MISTRAL_INDEX]
+    needed = (MISTRAL_PARAMS, "tokenizer.model.v*", *SIDE_FILES, *OLDER_TOKENIZERS, *_ABOUT)
+    return [
+        _described(s)
+        for s in found
+        if any(fnmatch(s.rfilename, pattern) for pattern in (*needed, *weights))
+        and "/" not in s.rfilename
+    ]
 
 
 def _described(file: Any) -> RepositoryFile:
