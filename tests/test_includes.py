@@ -36,7 +36,7 @@ APP: dict[str, set[str]] = {
     "support": set(),
     "value": set(),
     "text": {"value"},
-    "template": {"text", "value"},
+    "template": {"value"},
     "request": {"data", "value"},
     "grammar": {"request", "support", "text", "value"},
     "tools": {"data", "grammar", "request", "template", "value"},

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "app/text/unicode/utf8.h"
 #include "app/value/code_points.h"
 
 namespace wherry::app {
@@ -23,7 +22,7 @@ std::string joined(const std::vector<Part>& parts, Part::Kind kind) {
 
 // Returns the rest of a text without an unfinished character at its end.
 std::string without_damage(std::string rest) {
-  const std::string damaged = text::kReplacement;
+  const std::string damaged = unicode::kReplacement;
   while (rest.size() >= damaged.size() &&
          rest.compare(rest.size() - damaged.size(), damaged.size(), damaged) == 0) {
     rest.resize(rest.size() - damaged.size());

@@ -3,8 +3,8 @@
 # too. The linker removes what only apps need.
 include(app/rooms.cmake)
 wherry_sources(_reading_sources "${CMAKE_CURRENT_SOURCE_DIR}"
-  app/data app/grammar app/grammar/schema app/request app/template app/text/unicode app/tools
-  app/tools/formats app/value)
+  app/data app/grammar app/grammar/schema app/request app/template app/tools app/tools/formats app/value
+  app/value/unicode)
 add_library(wherry_reading STATIC ${_reading_sources})
 set_target_properties(wherry_reading PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

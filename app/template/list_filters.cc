@@ -4,7 +4,7 @@
 #include "app/template/functions.h"
 #include "app/template/operators.h"
 #include "app/template/runtime.h"
-#include "app/value/characters.h"
+#include "app/value/unicode/characters.h"
 
 namespace wherry::jinja {
 

@@ -5,8 +5,8 @@
 
 #include "app/template/operators.h"
 #include "app/template/text_methods.h"
-#include "app/value/characters.h"
 #include "app/value/code_points.h"
+#include "app/value/unicode/characters.h"
 
 namespace wherry::jinja {
 

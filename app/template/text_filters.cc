@@ -7,9 +7,9 @@
 #include "app/template/operators.h"
 #include "app/template/runtime.h"
 #include "app/template/text_pieces.h"
-#include "app/value/characters.h"
 #include "app/value/code_points.h"
 #include "app/value/json_text.h"
+#include "app/value/unicode/characters.h"
 
 namespace wherry::jinja {
 

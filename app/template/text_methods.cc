@@ -4,9 +4,9 @@
 
 #include "app/template/operators.h"
 #include "app/template/text_pieces.h"
-#include "app/text/unicode/properties.h"
-#include "app/value/characters.h"
 #include "app/value/code_points.h"
+#include "app/value/unicode/characters.h"
+#include "app/value/unicode/properties.h"
 
 namespace wherry::jinja {
 
@@ -50,7 +50,7 @@ bool is_identifier(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const bool first = at == 0;
     const char32_t code = next_code_point(text, at);
-    const bool goes_on = is_decimal(code) || ::wherry::text::is_mark().contains(code);
+    const bool goes_on = is_decimal(code) || is_mark().contains(code);
     if (code != '_' && !is_alpha(code) && (first || !goes_on)) return false;
   }
   return true;

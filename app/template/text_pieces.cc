@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "app/template/operators.h"
-#include "app/value/characters.h"
 #include "app/value/code_points.h"
+#include "app/value/unicode/characters.h"
 
 namespace wherry::jinja {
 

@@ -6,7 +6,7 @@
 
 #include "app/text/parts.h"
 #include "app/text/tokenizer.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 
 namespace wherry {
 
@@ -91,7 +91,7 @@ class InContext : public text::TokenStream {
 
  private:
   static bool ends_in_replacement(const std::string& text) {
-    return text.size() >= 3 && text.compare(text.size() - 3, 3, text::kReplacement) == 0;
+    return text.size() >= 3 && text.compare(text.size() - 3, 3, unicode::kReplacement) == 0;
   }
 
   std::vector<int32_t> joined() const {

@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "app/text/byte_level.h"
 #include "app/text/json/json.h"
 #include "app/text/steps/decoder.h"
-#include "app/text/unicode/byte_level.h"
 
 namespace wherry::text {
 

@@ -5,7 +5,7 @@
 #include "app/text/json/json.h"
 #include "app/text/model/vocabulary.h"
 #include "app/text/parts.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 
 namespace wherry {
 
@@ -78,7 +78,7 @@ text::Pair Tokenizer::encode_pair(std::string_view first, std::string_view secon
 
 std::vector<int32_t> Tokenizer::bare(std::string_view source) const {
   std::string mended;
-  if (!text::is_well_formed(source)) source = mended = text::repaired(source);
+  if (!text::is_well_formed(source)) source = mended = text::well_formed(source);
   text::Pieces pieces = parts_->added->split(source, parts_->normalizer.get());
   if (parts_->pre_tokenizer) parts_->pre_tokenizer->apply(pieces);
   std::vector<int32_t> ids;

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "app/tools/json_value.h"
-#include "app/value/characters.h"
 #include "app/value/code_points.h"
+#include "app/value/unicode/characters.h"
 
 namespace wherry::app {
 

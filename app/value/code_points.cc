@@ -4,17 +4,6 @@ namespace wherry::unicode {
 
 namespace {
 
-constexpr char32_t kReplacement = 0xFFFD;
-
-bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
-// Returns where the code point before byte `at` begins.
-size_t before(std::string_view text, size_t at) {
-  --at;
-  while (at > 0 && continues(text[at])) --at;
-  return at;
-}
-
 bool stripped(char32_t code, const std::string_view* chars) {
   if (chars == nullptr) return is_space(code);
   for (size_t at = 0; at < chars->size();) {
@@ -23,50 +12,12 @@ bool stripped(char32_t code, const std::string_view* chars) {
   return false;
 }
 
-// Returns the length of a well-formed sequence at `at`; or 0, and in `bad` the number of bytes that
-// one U+FFFD replaces (the maximal subpart, as in the Unicode Standard and Python).
-size_t sequence(std::string_view text, size_t at, size_t& bad) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xC2 && first <= 0xDF   ? 2
-                        : first >= 0xE0 && first <= 0xEF ? 3
-                        : first >= 0xF0 && first <= 0xF4 ? 4
-                                                         : 0;
-  bad = 1;
-  if (length == 0) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if (at + i >= text.size()) return 0;
-    unsigned char low = 0x80, high = 0xBF;
-    if (i == 1) {
-      if (first == 0xE0) low = 0xA0;
-      if (first == 0xED) high = 0x9F;
-      if (first == 0xF0) low = 0x90;
-      if (first == 0xF4) high = 0x8F;
-    }
-    if (byte(i) < low || byte(i) > high) return 0;
-    bad = i + 1;
-  }
-  return length;
-}
-
 }  // namespace
 
 size_t count_code_points(std::string_view text) {
   size_t count = 0;
-  for (char byte : text) count += !continues(byte);
+  for (char byte : text) count += !is_continuation(byte);
   return count;
-}
-
-char32_t next_code_point(std::string_view text, size_t& at) {
-  const auto first = static_cast<unsigned char>(text[at++]);
-  if (first < 0x80) return first;
-  const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-  char32_t code = first & (0x3F >> more);
-  for (int i = 0; i < more && at < text.size(); ++i) {
-    code = code << 6 | (static_cast<unsigned char>(text[at++]) & 0x3F);
-  }
-  return code;
 }
 
 void append_code_point(std::string& text, char32_t code) {
@@ -83,7 +34,7 @@ void append_code_point(std::string& text, char32_t code) {
 size_t byte_of(std::string_view text, size_t index) {
   size_t at = 0;
   for (; at < text.size(); ++at) {
-    if (continues(text[at])) continue;
+    if (is_continuation(text[at])) continue;
     if (index == 0) return at;
     --index;
   }
@@ -117,20 +68,70 @@ size_t skip_right(std::string_view text, const std::string_view* chars) {
   return end;
 }
 
-std::string well_formed(std::string_view text) {
-  std::string made;
-  made.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    size_t bad = 1;
-    if (const size_t length = sequence(text, at, bad)) {
-      made.append(text, at, length);
-      at += length;
-    } else {
-      append_code_point(made, kReplacement);
-      at += bad;
-    }
+Utf8Part part_at(std::string_view text, size_t at) {
+  auto first = static_cast<unsigned char>(text[at]);
+  if (first < 0x80) return {1, true, false};
+  if (first < 0xC2 || first > 0xF4) return {1, false, false};
+  // The range of the second byte excludes overlong forms, surrogates and values beyond U+10FFFF.
+  unsigned char low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  unsigned char high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  size_t need = length_of(first), have = 1;
+  for (; have < need; ++have, low = 0x80, high = 0xBF) {
+    if (at + have == text.size()) return {have, false, true};
+    auto byte = static_cast<unsigned char>(text[at + have]);
+    if (byte < low || byte > high) return {have, false, false};
   }
-  return made;
+  return {need, true, false};
+}
+
+bool is_well_formed(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0x80) {
+      ++at;
+      continue;
+    }
+    Utf8Part part = part_at(text, at);
+    if (!part.whole) return false;
+    at += part.length;
+  }
+  return true;
+}
+
+std::string well_formed(std::string_view text) {
+  std::string repaired;
+  repaired.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Part part = part_at(text, at);
+    repaired += part.whole ? text.substr(at, part.length) : kReplacement;
+    at += part.length;
+  }
+  return repaired;
+}
+
+std::string Utf8Stream::decode(std::string_view bytes, bool final) {
+  std::string joined = std::move(held_);
+  joined += bytes;
+  held_.clear();
+  std::string out;
+  out.reserve(joined.size());
+  for (size_t at = 0; at < joined.size();) {
+    Utf8Part part = part_at(joined, at);
+    // Half a surrogate pair is already ill-formed after two bytes, but Python's decoder waits for
+    // the third byte, and both decoders have to emit the same pieces.
+    bool surrogate =
+        joined.size() - at == 2 && joined[at] == '\xED' && is_continuation(joined[at + 1]);
+    if ((part.cut || surrogate) && !final) {
+      held_ = joined.substr(at);
+      break;
+    }
+    if (part.whole) {
+      out.append(joined, at, part.length);
+    } else {
+      for (size_t i = 0; i < (each_byte_ ? part.length : 1); ++i) out += kReplacement;
+    }
+    at += part.length;
+  }
+  return out;
 }
 
 }  // namespace wherry::unicode

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "app/value/characters.h"
 #include "app/value/code_points.h"
+#include "app/value/unicode/characters.h"
 #include "app/value/value.h"
 
 namespace wherry::json {

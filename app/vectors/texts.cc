@@ -178,7 +178,7 @@ std::string Texts::beginning(const std::string& text, size_t most) const {
   for (size_t i = 0; i < most; ++i) written += model_.tokenizer->piece(ids[i]);
   if (kept.compare(0, written.size(), written) == 0) {
     size_t end = written.size();
-    while (end > 0 && end < kept.size() && (static_cast<unsigned char>(kept[end]) & 0xC0) == 0x80) {
+    while (end > 0 && end < kept.size() && unicode::is_continuation(kept[end])) {
       --end;
     }
     return kept.substr(0, end);

@@ -1,6 +1,6 @@
-"""Writes app/text/unicode/tables.cc: what `tokenizers` and its libraries know of characters.
+"""Writes app/value/unicode/tables.cc: what `tokenizers` and its libraries know of characters.
 
-    python -m tests.app.unicode_tables > app/text/unicode/tables.cc
+    python -m tests.app.unicode_tables > app/value/unicode/tables.cc
 
 The library is the reference, and its parts have different versions of Unicode: categories in
 patterns are 16.0, lower case 17.0, normal forms 11.0, marks and punctuation older still. So each
@@ -207,7 +207,7 @@ def page() -> str:
     lines = [
         "// Written by `python -m tests.app.unicode_tables`, which says what is in it; base64.",
         f"// Patterns and lower case: Unicode 16 and 17; graphemes: as regex {regex.__version__}.",
-        '#include "app/text/unicode/tables.h"',
+        '#include "app/value/unicode/tables.h"',
         "",
         "namespace wherry::text::tables {",
         "",

@@ -8,6 +8,7 @@
 
 #include "app/grammar/schema/expression.h"
 #include "app/grammar/schema/subschemas.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
@@ -19,16 +20,6 @@ using Items = std::vector<std::pair<Value, Value>>;
 
 constexpr size_t kMostNames = 32;  // upper bound on the names of one pattern
 
-void add_utf8(std::string& text, char32_t code) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-    return;
-  }
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  text += static_cast<char>((0xF00 >> more & 0xFF) | code >> 6 * more);
-  for (int i = more - 1; i >= 0; --i) text += static_cast<char>(0x80 | (code >> 6 * i & 0x3F));
-}
-
 // Adds all texts from a state on; returns false if there are too many.
 bool add_texts(const Automaton& automaton, size_t state, const std::string& head,
                std::vector<std::string>& into) {
@@ -39,7 +30,7 @@ bool add_texts(const Automaton& automaton, size_t state, const std::string& head
       if (high - low > kMostNames) return false;
       for (char32_t code = low; code <= high; ++code) {
         std::string text = head;
-        add_utf8(text, code);
+        unicode::append_code_point(text, code);
         if (!add_texts(automaton, to, text, into)) return false;
       }
     }

@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "app/text/json/scan.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -160,9 +162,9 @@ bool Json::boolean() const {
 
 char32_t Json::character() const {
   std::string text = string();
-  expect(count_chars(text) == 1, "a string of one character");
+  expect(count_code_points(text) == 1, "a string of one character");
   size_t at = 0;
-  return next_char(text, at);
+  return next_code_point(text, at);
 }
 
 int32_t Json::id() const {

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -175,7 +177,7 @@ std::string_view read_string(std::string_view text, size_t& at, std::string& buf
     }
     char c = text[++at];
     if (c == 'u') {
-      append(buffer, escaped_code(text, at));
+      append_code_point(buffer, escaped_code(text, at));
       continue;
     }
     ++at;

@@ -4,10 +4,12 @@
 #include <cstdio>
 
 #include "app/text/json/json.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -45,7 +47,7 @@ Bpe::Bpe(const Json& json) {
   }
   for (char32_t code = 0; code < kShortChars; ++code) {
     std::string text;
-    append(text, code);
+    append_code_point(text, code);
     short_chars_.push_back(vocabulary_.find(text));
   }
   read_merges(json.at("merges"));
@@ -95,7 +97,7 @@ int32_t Bpe::id_of_char(std::string_view piece, size_t begin, size_t end,
   if (prefix_.empty() && suffix_.empty()) {
     if (text.size() > 2) return vocabulary_.find(text);
     size_t at = 0;
-    return short_chars_[next_char(text, at)];
+    return short_chars_[next_code_point(text, at)];
   }
   buffer = begin == 0 ? "" : prefix_;
   buffer += text;

@@ -5,10 +5,12 @@
 #include <limits>
 
 #include "app/text/json/json.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 

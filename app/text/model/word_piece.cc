@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "app/text/json/json.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 WordPiece::WordPiece(const Json& json, bool whole_words) : whole_words_(whole_words) {
   json.at("vocab").members(
@@ -23,7 +25,7 @@ WordPiece::WordPiece(const Json& json, bool whole_words) : whole_words_(whole_wo
 
 bool WordPiece::split(std::string_view piece, std::vector<int32_t>& ids,
                       std::string& buffer) const {
-  if (count_chars(piece) > longest_) return false;
+  if (count_code_points(piece) > longest_) return false;
   buffer = prefix_;
   buffer += piece;
   // Looks each part up together with its continuation prefix, which overwrites the bytes before

@@ -1,10 +1,12 @@
 #include "app/text/pattern/matcher.h"
 
-#include "app/text/unicode/properties.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
+#include "app/value/unicode/properties.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -44,7 +46,7 @@ size_t Matcher::run_end(const Instruction& instruction, size_t at, size_t& least
       ++at;
     } else {
       size_t behind = at;
-      if (!set.contains(next_char(text_, behind))) break;
+      if (!set.contains(next_code_point(text_, behind))) break;
       at = behind;
     }
     if (++n == instruction.least) least = at;
@@ -66,8 +68,8 @@ bool Matcher::holds(Node::Kind kind, size_t at) const {
       return at == text_.size() || (at + 1 == text_.size() && text_[at] == '\n');
     default: {  // the kind kWordBorder
       size_t left = at == 0 ? 0 : before(text_, at), right = at;
-      bool word_left = at > 0 && is_pattern_word(next_char(text_, left));
-      bool word_right = at < text_.size() && is_pattern_word(next_char(text_, right));
+      bool word_left = at > 0 && is_pattern_word(next_code_point(text_, left));
+      bool word_right = at < text_.size() && is_pattern_word(next_code_point(text_, right));
       return word_left != word_right;
     }
   }
@@ -103,7 +105,7 @@ size_t Matcher::run(uint32_t pc, size_t at) {
         good = at < text_.size();
         if (good) {
           size_t behind = at;
-          good = program_.sets[instruction.a].contains(next_char(text_, behind));
+          good = program_.sets[instruction.a].contains(next_code_point(text_, behind));
           at = behind;
         }
         ++pc;

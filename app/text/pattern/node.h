@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "app/text/unicode/code_points.h"
+#include "app/value/unicode/char_set.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 inline constexpr uint32_t kUnbounded = std::numeric_limits<uint32_t>::max();
 

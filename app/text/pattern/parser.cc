@@ -2,10 +2,12 @@
 
 #include <utility>
 
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -35,7 +37,7 @@ bool PatternParser::take(std::string_view text) {
 
 char32_t PatternParser::take_char() {
   if (!more()) fail("an end within a character class or an escape");
-  return next_char(source_, at_);
+  return next_code_point(source_, at_);
 }
 
 Node PatternParser::parse() {

@@ -1,11 +1,13 @@
 #include <algorithm>
 
 #include "app/text/pattern/parser.h"
-#include "app/text/unicode/mappings.h"
-#include "app/text/unicode/properties.h"
-#include "app/text/unicode/tables.h"
+#include "app/value/unicode/mappings.h"
+#include "app/value/unicode/properties.h"
+#include "app/value/unicode/tables.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 

@@ -2,9 +2,11 @@
 
 #include "app/text/pattern/matcher.h"
 #include "app/text/pattern/program.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 Pattern::Pattern() = default;
 Pattern::Pattern(Pattern&&) noexcept = default;

@@ -6,29 +6,31 @@
 #include "app/text/json/json.h"
 #include "app/text/model/model.h"
 #include "app/text/model/trie.h"
-#include "app/text/unicode/properties.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
+#include "app/value/unicode/properties.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
 bool ends_with_word(std::string_view text) {
   if (text.empty()) return false;
   size_t at = before(text, text.size());
-  return is_word().contains(next_char(text, at));
+  return is_word().contains(next_code_point(text, at));
 }
 
 bool begins_with_word(std::string_view text) {
   size_t at = 0;
-  return !text.empty() && is_word().contains(next_char(text, at));
+  return !text.empty() && is_word().contains(next_code_point(text, at));
 }
 
 size_t space_before(std::string_view text, size_t at) {
   while (at > 0) {
     size_t begin = before(text, at), behind = begin;
-    if (!is_space().contains(next_char(text, behind))) break;
+    if (!is_white_space().contains(next_code_point(text, behind))) break;
     at = begin;
   }
   return at;
@@ -37,7 +39,7 @@ size_t space_before(std::string_view text, size_t at) {
 size_t space_behind(std::string_view text, size_t at) {
   while (at < text.size()) {
     size_t behind = at;
-    if (!is_space().contains(next_char(text, behind))) break;
+    if (!is_white_space().contains(next_code_point(text, behind))) break;
     at = behind;
   }
   return at;

@@ -3,13 +3,15 @@
 #include <cstdint>
 #include <utility>
 
+#include "app/text/byte_level.h"
 #include "app/text/json/json.h"
 #include "app/text/steps/pre_tokenizer.h"
 #include "app/text/steps/read_pattern.h"
-#include "app/text/unicode/byte_level.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -20,7 +22,7 @@ void join_byte_level(Tokens& tokens) {
   for (const std::string& token : tokens) {
     if (!append_as_bytes(token, bytes)) bytes += token;
   }
-  tokens.assign(1, repaired(bytes));
+  tokens.assign(1, well_formed(bytes));
 }
 
 void join_bytes(Tokens& tokens) {
@@ -92,7 +94,7 @@ std::unique_ptr<Decoder> word_piece_decoder(const Json& json) {
 
 std::unique_ptr<Decoder> metaspace_decoder(const Json& json) {
   std::string mark;
-  append(mark, json.at("replacement").character());
+  append_code_point(mark, json.at("replacement").character());
   bool stripped = read_prepend_scheme(json) != PrependScheme::kNever;
   return make_step<Tokens>([=](Tokens& tokens) {
     for (size_t i = 0; i < tokens.size(); ++i) {
@@ -171,7 +173,7 @@ std::unique_ptr<Decoder> read_decoder(const Json& json) {
   if (type == "BPEDecoder") return bpe_decoder(json);
   if (type == "Strip") {
     std::string what;
-    append(what, json.at("content").character());
+    append_code_point(what, json.at("content").character());
     int64_t start = json.at("start").integer(), stop = json.at("stop").integer();
     return make_step<Tokens>([=](Tokens& tokens) { strip_ends(tokens, what, start, stop); });
   }

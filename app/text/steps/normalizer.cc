@@ -3,14 +3,16 @@
 #include <utility>
 #include <vector>
 
+#include "app/text/byte_level.h"
 #include "app/text/json/json.h"
 #include "app/text/steps/read_pattern.h"
-#include "app/text/unicode/byte_level.h"
-#include "app/text/unicode/normal_forms.h"
-#include "app/text/unicode/properties.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
+#include "app/value/unicode/normal_forms.h"
+#include "app/value/unicode/properties.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -22,7 +24,7 @@ void rewrite_chars(Normalized& text, Each each) {
   out.reserve(text.text.size());
   for (size_t at = 0; at < text.text.size();) {
     bool first = at == 0;
-    bool kept = each(next_char(text.text, at), out);
+    bool kept = each(next_code_point(text.text, at), out);
     if (first && !kept) text.at_start = false;
   }
   text.text = std::move(out);
@@ -36,7 +38,7 @@ std::unique_ptr<Normalizer> form(NormalForm which) {
 void remove(Normalized& text, const CharSet& set) {
   rewrite_chars(text, [&](char32_t code, std::string& out) {
     if (set.contains(code)) return false;
-    append(out, code);
+    append_code_point(out, code);
     return true;
   });
 }
@@ -56,7 +58,7 @@ void nmt(Normalized& text) {
                                          {0xFFFD, 0xFFFE}}));
   rewrite_chars(text, [](char32_t code, std::string& out) {
     if (gone.contains(code)) return false;
-    append(out, space.contains(code) ? U' ' : code);
+    append_code_point(out, space.contains(code) ? U' ' : code);
     return true;
   });
 }
@@ -66,12 +68,12 @@ void strip_spaces(Normalized& text, bool left, bool right) {
   size_t begin = 0, end = all.size();
   while (left && begin < end) {
     size_t behind = begin;
-    if (!is_space().contains(next_char(all, behind))) break;
+    if (!is_white_space().contains(next_code_point(all, behind))) break;
     begin = behind;
   }
   while (right && end > begin) {
     size_t at = before(all, end), behind = at;
-    if (!is_space().contains(next_char(all, behind))) break;
+    if (!is_white_space().contains(next_code_point(all, behind))) break;
     end = at;
   }
   if (begin > 0) text.at_start = false;
@@ -119,7 +121,7 @@ class Bert : public Normalizer {
     if (clean_) {
       rewrite_chars(text, [](char32_t code, std::string& out) {
         if (is_control().contains(code)) return false;
-        append(out, is_space().contains(code) ? U' ' : code);
+        append_code_point(out, is_white_space().contains(code) ? U' ' : code);
         return true;
       });
     }
@@ -127,7 +129,7 @@ class Bert : public Normalizer {
       rewrite_chars(text, [](char32_t code, std::string& out) {
         bool apart = ideographs().contains(code);
         if (apart) out += ' ';
-        append(out, code);
+        append_code_point(out, code);
         if (apart) out += ' ';
         return true;
       });

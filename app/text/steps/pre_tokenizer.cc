@@ -2,13 +2,15 @@
 
 #include <utility>
 
+#include "app/text/byte_level.h"
 #include "app/text/json/json.h"
 #include "app/text/steps/read_pattern.h"
-#include "app/text/unicode/byte_level.h"
-#include "app/text/unicode/properties.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
+#include "app/value/unicode/properties.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -19,7 +21,7 @@ void split_chars(Pieces& pieces, SplitBehavior behavior, Is is) {
     std::vector<Match> found;
     for (size_t at = 0; at < text.size();) {
       size_t begin = at;
-      if (is(next_char(text, at))) found.push_back({begin, at});
+      if (is(next_code_point(text, at))) found.push_back({begin, at});
     }
     return parts_of(text, found);
   });
@@ -59,7 +61,7 @@ std::unique_ptr<PreTokenizer> byte_level_splitter(const Json& json) {
 std::unique_ptr<PreTokenizer> metaspace_splitter(const Json& json) {
   char32_t replacement = json.at("replacement").character();
   std::string mark;
-  append(mark, replacement);
+  append_code_point(mark, replacement);
   PrependScheme scheme = read_prepend_scheme(json);
   bool cut = json.boolean_or("split", true);
   return make_step<Pieces>([=](Pieces& pieces) {
@@ -99,13 +101,13 @@ std::unique_ptr<PreTokenizer> pattern_split(const Json& json) {
 void words(Pieces& pieces) {  // splits into words and other runs: \w+|[^\w\s]+
   split(pieces, SplitBehavior::kRemoved, [](std::string_view text) {
     auto kind = [](char32_t code) {
-      return is_word().contains(code) ? 2 : !is_space().contains(code);
+      return is_word().contains(code) ? 2 : !is_white_space().contains(code);
     };
     std::vector<Match> found;
     int before = 0;
     for (size_t at = 0; at < text.size();) {
       size_t begin = at;
-      int now = kind(next_char(text, at));
+      int now = kind(next_code_point(text, at));
       if (now != 0 && now == before) {
         found.back().end = at;
       } else if (now != 0) {
@@ -122,7 +124,7 @@ void fixed_length(Pieces& pieces, size_t length) {
     std::vector<Match> found;
     for (size_t at = 0; at < text.size();) {
       size_t begin = at;
-      for (size_t i = 0; i < length && at < text.size(); ++i) next_char(text, at);
+      for (size_t i = 0; i < length && at < text.size(); ++i) next_code_point(text, at);
       found.push_back({begin, at});
     }
     return parts_of(text, found);
@@ -159,11 +161,11 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json& json) {
   if (type == "Whitespace") return make_step<Pieces>([](Pieces& pieces) { words(pieces); });
   if (type == "WhitespaceSplit") {
     return make_step<Pieces>(
-        [](Pieces& pieces) { split_chars(pieces, SplitBehavior::kRemoved, is_space()); });
+        [](Pieces& pieces) { split_chars(pieces, SplitBehavior::kRemoved, is_white_space()); });
   }
   if (type == "BertPreTokenizer") {
     return make_step<Pieces>([](Pieces& pieces) {
-      split_chars(pieces, SplitBehavior::kRemoved, is_space());
+      split_chars(pieces, SplitBehavior::kRemoved, is_white_space());
       split_chars(pieces, SplitBehavior::kIsolated, is_punctuation());
     });
   }
@@ -177,7 +179,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json& json) {
     bool single = json.at("individual_digits").boolean();
     return make_step<Pieces>([=](Pieces& pieces) {
       split_chars(pieces, single ? SplitBehavior::kIsolated : SplitBehavior::kContiguous,
-                  is_numeric());
+                  is_number());
     });
   }
   if (type == "CharDelimiterSplit" || type == "Delimiter") {

@@ -8,13 +8,15 @@
 
 #include "app/text/json/json.h"
 #include "app/text/steps/normalizer.h"
-#include "app/text/unicode/packed.h"
-#include "app/text/unicode/properties.h"
-#include "app/text/unicode/tables.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
+#include "app/value/unicode/packed.h"
+#include "app/value/unicode/properties.h"
+#include "app/value/unicode/tables.h"
 #include "support/error.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -103,10 +105,10 @@ void Precompiled::apply(Normalized& text) const {
   std::string_view becomes;
   for (size_t begin = 0; begin < all.size();) {
     size_t end = begin;
-    uint8_t left = break_of(next_char(all, end));
+    uint8_t left = break_of(next_code_point(all, end));
     while (end < all.size()) {
       size_t behind = end;
-      uint8_t right = break_of(next_char(all, behind));
+      uint8_t right = break_of(next_code_point(all, behind));
       if (!joined(left, right)) break;
       left = right;
       end = behind;
@@ -119,7 +121,7 @@ void Precompiled::apply(Normalized& text) const {
     }
     while (begin < end) {
       size_t behind = begin;
-      next_char(all, behind);
+      next_code_point(all, behind);
       std::string_view one = std::string_view(all).substr(begin, behind - begin);
       out += find(one, becomes) ? becomes : one;
       begin = behind;

@@ -1,7 +1,7 @@
 // GPT-2's mapping of bytes to characters: printable Latin-1 maps to itself, the rest to U+0100 and
 // up.
-#ifndef WHERRY_APP_TEXT_UNICODE_BYTE_LEVEL_H_
-#define WHERRY_APP_TEXT_UNICODE_BYTE_LEVEL_H_
+#ifndef WHERRY_APP_TEXT_BYTE_LEVEL_H_
+#define WHERRY_APP_TEXT_BYTE_LEVEL_H_
 
 #include <string>
 #include <string_view>
@@ -15,4 +15,4 @@ bool append_as_bytes(std::string_view chars, std::string& bytes);
 
 }  // namespace wherry::text
 
-#endif  // WHERRY_APP_TEXT_UNICODE_BYTE_LEVEL_H_
+#endif  // WHERRY_APP_TEXT_BYTE_LEVEL_H_

@@ -1,6 +1,6 @@
 // Classifies characters and converts their case, as Python's str does.
-#ifndef WHERRY_APP_VALUE_CHARACTERS_H_
-#define WHERRY_APP_VALUE_CHARACTERS_H_
+#ifndef WHERRY_APP_VALUE_UNICODE_CHARACTERS_H_
+#define WHERRY_APP_VALUE_UNICODE_CHARACTERS_H_
 
 #include <string>
 #include <string_view>
@@ -26,4 +26,4 @@ std::string swapped(std::string_view text);  // equals Python's str.swapcase
 
 }  // namespace wherry::unicode
 
-#endif  // WHERRY_APP_VALUE_CHARACTERS_H_
+#endif  // WHERRY_APP_VALUE_UNICODE_CHARACTERS_H_

@@ -1,12 +1,12 @@
 // Reads packed Unicode tables: base64 text of numbers in seven-bit groups (varints).
-#ifndef WHERRY_APP_TEXT_UNICODE_PACKED_H_
-#define WHERRY_APP_TEXT_UNICODE_PACKED_H_
+#ifndef WHERRY_APP_VALUE_UNICODE_PACKED_H_
+#define WHERRY_APP_VALUE_UNICODE_PACKED_H_
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 // Decodes base64; returns false if `text` is not base64.
 bool decode_base64(std::string_view text, std::string& bytes);
@@ -23,6 +23,6 @@ class PackedNumbers {
   size_t at_ = 0;
 };
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode
 
-#endif  // WHERRY_APP_TEXT_UNICODE_PACKED_H_
+#endif  // WHERRY_APP_VALUE_UNICODE_PACKED_H_

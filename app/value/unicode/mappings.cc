@@ -1,8 +1,8 @@
-#include "app/text/unicode/mappings.h"
+#include "app/value/unicode/mappings.h"
 
-#include "app/text/unicode/packed.h"
+#include "app/value/unicode/packed.h"
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 // Decodes a table of mappings. An entry maps one character, or a run of consecutive characters to
 // consecutive ones: the difference to the previous character, then 2 * length + 1 for a text or 2 *
@@ -28,4 +28,4 @@ Mappings::Mappings(const char* table) {
   }
 }
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode

@@ -1,8 +1,8 @@
 // Written by `python -m tests.app.unicode_tables`, which says what is in it; base64.
 // Patterns and lower case: Unicode 16 and 17; graphemes: as regex 2026.11.15.
-#include "app/text/unicode/tables.h"
+#include "app/value/unicode/tables.h"
 
-namespace wherry::text::tables {
+namespace wherry::unicode::tables {
 
 // runs: length, Category
 const char kCategories[] =
@@ -640,4 +640,4 @@ const char kBreaks[] =
     "BAEAAgQBAAUEZAABBKABAAcE9wIAAQQ9AAQE/AMABAT+AQACBPMBAAEEAgABBAcAAgQFAAEE2gMABwRtAAcEmxEAGgb7"
     "AwAFBICYMAAgA2AEgAED8AEEkBwDgOALAA==";
 
-}  // namespace wherry::text::tables
+}  // namespace wherry::unicode::tables

@@ -1,16 +1,16 @@
-#include "app/text/unicode/normal_forms.h"
+#include "app/value/unicode/normal_forms.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-#include "app/text/unicode/mappings.h"
-#include "app/text/unicode/properties.h"
-#include "app/text/unicode/tables.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
+#include "app/value/unicode/mappings.h"
+#include "app/value/unicode/properties.h"
+#include "app/value/unicode/tables.h"
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 namespace {
 
@@ -143,13 +143,13 @@ std::string normal_form(std::string_view text, NormalForm form) {
     at = plain;
     if (at == text.size()) break;
     units.clear();
-    do decompose(next_char(text, at), compatible, units);
+    do decompose(next_code_point(text, at), compatible, units);
     while (at < text.size() && !is_ascii(text[at]));
     order(units);
     if (composed) compose(units);
-    for (const Unit& unit : units) append(out, unit.code);
+    for (const Unit& unit : units) append_code_point(out, unit.code);
   }
   return out;
 }
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode

@@ -1,6 +1,6 @@
 // Character properties in the Unicode versions of `tokenizers`. Each is created at its first use.
-#ifndef WHERRY_APP_TEXT_UNICODE_PROPERTIES_H_
-#define WHERRY_APP_TEXT_UNICODE_PROPERTIES_H_
+#ifndef WHERRY_APP_VALUE_UNICODE_PROPERTIES_H_
+#define WHERRY_APP_VALUE_UNICODE_PROPERTIES_H_
 
 #include <cstdint>
 #include <optional>
@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "app/text/unicode/code_points.h"
+#include "app/value/unicode/char_set.h"
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 // Returns the characters of a general category: "L", "Lu", ... or its long name. Returns nothing
 // for unknown names.
@@ -22,10 +22,10 @@ CodePoints packed_set(const char* table);
 CodePoints pattern_words();  // returns the characters that \w of patterns matches
 CodePoints spaces();         // returns the characters with the property White_Space
 
-const CharSet& is_space();
+const CharSet& is_white_space();
 const CharSet& is_word();  // word characters for added tokens and the pre-tokenizer Whitespace
 const CharSet& is_punctuation();
-const CharSet& is_numeric();
+const CharSet& is_number();
 const CharSet& is_mark();        // marks that the normalizer StripAccents removes
 const CharSet& is_nonspacing();  // accents that BertNormalizer removes
 const CharSet& is_control();     // control characters that BertNormalizer's clean_text removes
@@ -43,6 +43,6 @@ class RunTable {
 
 std::string lowered(std::string_view text);
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode
 
-#endif  // WHERRY_APP_TEXT_UNICODE_PROPERTIES_H_
+#endif  // WHERRY_APP_VALUE_UNICODE_PROPERTIES_H_

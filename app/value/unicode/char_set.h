@@ -1,13 +1,13 @@
 // Character sets: sorted ranges for set operations, and bitmaps for look-up.
-#ifndef WHERRY_APP_TEXT_UNICODE_CODE_POINTS_H_
-#define WHERRY_APP_TEXT_UNICODE_CODE_POINTS_H_
+#ifndef WHERRY_APP_VALUE_UNICODE_CHAR_SET_H_
+#define WHERRY_APP_VALUE_UNICODE_CHAR_SET_H_
 
 #include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 // A set of characters as sorted ranges [first, second) that are neither adjacent nor overlapping.
 class CodePoints {
@@ -48,6 +48,6 @@ class CharSet {
   std::vector<Page> pages_;
 };
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode
 
-#endif  // WHERRY_APP_TEXT_UNICODE_CODE_POINTS_H_
+#endif  // WHERRY_APP_VALUE_UNICODE_CHAR_SET_H_

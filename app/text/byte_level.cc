@@ -1,11 +1,13 @@
-#include "app/text/unicode/byte_level.h"
+#include "app/text/byte_level.h"
 
 #include <array>
 #include <cstdint>
 
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 
 namespace wherry::text {
+
+using namespace unicode;
 
 namespace {
 
@@ -16,7 +18,7 @@ struct ByteChars {
     for (char32_t byte = 0; byte < 256; ++byte) {
       bool printable = (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD);
       char32_t code = printable ? byte : other++;
-      append(chars[byte], code);
+      append_code_point(chars[byte], code);
       bytes[code] = static_cast<int16_t>(byte);
     }
   }
@@ -39,7 +41,7 @@ void append_as_chars(std::string_view bytes, std::string& text) {
 bool append_as_bytes(std::string_view chars, std::string& bytes) {
   size_t size = bytes.size();
   for (size_t at = 0; at < chars.size();) {
-    char32_t code = next_char(chars, at);
+    char32_t code = next_code_point(chars, at);
     int16_t byte = code < 0x200 ? table().bytes[code] : int16_t{-1};
     if (byte < 0) {
       bytes.resize(size);

@@ -1,6 +1,6 @@
-#include "app/text/unicode/packed.h"
+#include "app/value/unicode/packed.h"
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 namespace {
 
@@ -44,4 +44,4 @@ int32_t PackedNumbers::next_signed() {
   return static_cast<int32_t>(value >> 1) ^ -static_cast<int32_t>(value & 1);
 }
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode

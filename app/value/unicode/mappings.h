@@ -1,11 +1,11 @@
 // Mappings of characters to texts, such as lower case and decompositions.
-#ifndef WHERRY_APP_TEXT_UNICODE_MAPPINGS_H_
-#define WHERRY_APP_TEXT_UNICODE_MAPPINGS_H_
+#ifndef WHERRY_APP_VALUE_UNICODE_MAPPINGS_H_
+#define WHERRY_APP_VALUE_UNICODE_MAPPINGS_H_
 
 #include <string>
 #include <unordered_map>
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 class Mappings {
  public:
@@ -21,6 +21,6 @@ class Mappings {
   std::unordered_map<char32_t, std::u32string> map_;
 };
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode
 
-#endif  // WHERRY_APP_TEXT_UNICODE_MAPPINGS_H_
+#endif  // WHERRY_APP_VALUE_UNICODE_MAPPINGS_H_

@@ -1,20 +1,20 @@
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
 
 #include "testing/testing.h"
 
-namespace wherry::text {
+namespace wherry::unicode {
 namespace {
 
 #define U "\xEF\xBF\xBD"
 
 // The cases are from The Unicode Standard, table 3-8; Python's decoder gives the same results.
 TEST(each_ill_formed_part_becomes_one_replacement) {
-  CHECK_EQ(repaired("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"),
+  CHECK_EQ(well_formed("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"),
            "a" U U U "b" U "c" U U "d");
-  CHECK_EQ(repaired("\xED\xA0\x80"), U U U);        // encodes a surrogate
-  CHECK_EQ(repaired("\xC0\xAF\xE0\x80"), U U U U);  // has overlong forms
-  CHECK_EQ(repaired("\xF4\x90\x80\x80"), U U U U);  // is beyond U+10FFFF
-  CHECK_EQ(repaired("a\xF0\x9F\x8E"), "a" U);       // is cut off in a character
+  CHECK_EQ(well_formed("\xED\xA0\x80"), U U U);        // encodes a surrogate
+  CHECK_EQ(well_formed("\xC0\xAF\xE0\x80"), U U U U);  // has overlong forms
+  CHECK_EQ(well_formed("\xF4\x90\x80\x80"), U U U U);  // is beyond U+10FFFF
+  CHECK_EQ(well_formed("a\xF0\x9F\x8E"), "a" U);       // is cut off in a character
   CHECK(is_well_formed("aé日🎉"));
   CHECK(!is_well_formed("a\xC3"));
 }
@@ -38,4 +38,4 @@ TEST(bytes_may_come_one_by_one) {
 }
 
 }  // namespace
-}  // namespace wherry::text
+}  // namespace wherry::unicode

@@ -1,4 +1,4 @@
-#include "app/value/characters.h"
+#include "app/value/unicode/characters.h"
 
 #include <algorithm>
 #include <iterator>
@@ -61,13 +61,10 @@ bool is_cased(char32_t code) { return is_upper(code) || is_lower(code) || is_tit
 
 // Whether the sigma at `at` is the last letter of its word; its lower case is then "ς".
 bool ends_word(std::string_view text, size_t at, size_t end) {
-  const bool before = [&] {
-    if (at == 0) return false;
-    size_t start = at - 1;
-    while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
-    return is_cased(next_code_point(text, start));
-  }();
-  return before && (end == text.size() || !is_cased(next_code_point(text, end)));
+  if (at == 0) return false;
+  size_t start = before(text, at);
+  return is_cased(next_code_point(text, start)) &&
+         (end == text.size() || !is_cased(next_code_point(text, end)));
 }
 
 void append_lower(std::string& made, std::string_view text, size_t at, size_t end, char32_t code) {

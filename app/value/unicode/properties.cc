@@ -1,15 +1,15 @@
-#include "app/text/unicode/properties.h"
+#include "app/value/unicode/properties.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "app/text/unicode/mappings.h"
-#include "app/text/unicode/packed.h"
-#include "app/text/unicode/tables.h"
-#include "app/text/unicode/utf8.h"
+#include "app/value/code_points.h"
+#include "app/value/unicode/mappings.h"
+#include "app/value/unicode/packed.h"
+#include "app/value/unicode/tables.h"
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 namespace {
 
@@ -108,7 +108,7 @@ std::optional<CodePoints> category(std::string_view name) {
 CodePoints pattern_words() { return packed_set(tables::kPatternWords); }
 CodePoints spaces() { return packed_set(tables::kSpaces); }
 
-const CharSet& is_space() {
+const CharSet& is_white_space() {
   static const CharSet set(spaces());
   return set;
 }
@@ -120,7 +120,7 @@ const CharSet& is_punctuation() {
   static const CharSet set(packed_set(tables::kPunctuation));
   return set;
 }
-const CharSet& is_numeric() {
+const CharSet& is_number() {
   static const CharSet set(packed_set(tables::kNumeric));
   return set;
 }
@@ -162,9 +162,9 @@ std::string lowered(std::string_view text) {
       continue;
     }
     size_t begin = at;
-    char32_t code = next_char(text, at);
+    char32_t code = next_code_point(text, at);
     if (const std::u32string* to = lower.find(code)) {
-      for (char32_t c : *to) append(out, c);
+      for (char32_t c : *to) append_code_point(out, c);
     } else {
       out.append(text, begin, at - begin);
     }
@@ -172,4 +172,4 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode

@@ -1,13 +1,13 @@
 // Packed Unicode tables; tests/app/unicode_tables.py generates tables.cc.
-#ifndef WHERRY_APP_TEXT_UNICODE_TABLES_H_
-#define WHERRY_APP_TEXT_UNICODE_TABLES_H_
+#ifndef WHERRY_APP_VALUE_UNICODE_TABLES_H_
+#define WHERRY_APP_VALUE_UNICODE_TABLES_H_
 
-namespace wherry::text::tables {
+namespace wherry::unicode::tables {
 
 extern const char kCategories[], kWords[], kPatternWords[], kSpaces[], kPunctuation[], kNumeric[],
     kMarks[], kNonspacing[], kControl[], kLower[], kCanonical[], kCompatible[], kComposed[],
     kCombining[], kBreaks[];
 
-}  // namespace wherry::text::tables
+}  // namespace wherry::unicode::tables
 
-#endif  // WHERRY_APP_TEXT_UNICODE_TABLES_H_
+#endif  // WHERRY_APP_VALUE_UNICODE_TABLES_H_

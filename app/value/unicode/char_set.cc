@@ -1,9 +1,9 @@
-#include "app/text/unicode/code_points.h"
+#include "app/value/unicode/char_set.h"
 
 #include <algorithm>
 #include <map>
 
-namespace wherry::text {
+namespace wherry::unicode {
 
 CodePoints::CodePoints(std::vector<std::pair<char32_t, char32_t>> ranges) {
   std::sort(ranges.begin(), ranges.end());
@@ -58,4 +58,4 @@ CharSet::CharSet(const CodePoints& members) {
   }
 }
 
-}  // namespace wherry::text
+}  // namespace wherry::unicode
