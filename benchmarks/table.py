@@ -22,6 +22,17 @@ row below compares it with llama.cpp's AMX code (clang 19). Against torch it is 
 run at 0.35 of the units' peak with 512 rows; the rest is lost between L2 and the tiles.
 """
 
+RATIOS = {
+    "ratio_wall": "wall time",
+    "ratio_cpu": "CPU time",
+    "ratio_tokens_per_second": "tokens/s",
+    "ratio_first_token": "first token",
+    "ratio_prefill_wall_s": "prefill",
+    "ratio_decode_wall_s": "decode",
+    "ratio_torch_cpu": "against torch, CPU time",
+    "ratio_onnxruntime_cpu": "against ONNX Runtime, CPU time",
+}  # fields of ratios to a peer, and how the page calls them
+
 
 def cpu(rows: Iterable[Row]) -> Iterable[list[str]]:
     """Models on a CPU, compared with llama.cpp."""
@@ -135,9 +146,21 @@ def newest(rows: Iterable[Row]) -> list[Row]:
     return [kinds[kind] for kind in sorted(kinds, key=str)]
 
 
+def slower(rows: Iterable[Row]) -> list[str]:
+    """Describe each ratio to a peer that is below 1, in the newest rows, as the tables have it."""
+    found = []
+    for row in newest(rows):
+        ratios = {RATIOS[n]: row[n] for n in RATIOS if isinstance(row.get(n), float)}
+        ratios |= {name.replace("_", " "): r for name, r in row.get("ratio_gpu", {}).items()}
+        where = f"{row['shape']} {row['quant']} {row['what']}"
+        found += [f"{where}, {name}: {r:.2f}" for name, r in ratios.items() if round(r, 2) < 1]
+    return found
+
+
 def page(rows: list[Row]) -> str:
     """Return the whole page as Markdown."""
-    parts = [HEAD]
+    behind = "".join(f"- {line}\n" for line in slower(rows))
+    parts = [HEAD, f"Wherry takes longer than the peer here:\n\n{behind}"] if behind else [HEAD]
     titles = {
         cpu: "CPU",
         roofline: "Kernels on a CPU",

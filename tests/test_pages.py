@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 import subprocess
@@ -27,11 +28,23 @@ PAGES = sorted(
 )
 BY_NAME = {str(page.relative_to(ROOT)): page for page in PAGES}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+# Pages for those who read the source; paths on others are the reader's own.
+OF_SOURCE = [n for n in BY_NAME if n.startswith("docs/design/")]
+OF_SOURCE += ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/server.md", "docs/quantization.md"]
+SOURCES = (".py", ".cc", ".h", ".cuh", ".c", ".ts", ".js", ".mjs", ".kt", ".swift")
+GENERATED = {"models.cc"}  # what a package's build writes
+OTHERS = {"--dashboard-host"}  # options of other programs that stand alone on pages
 
 
 @pytest.mark.parametrize(("name", "most"), [("README.md", 130), ("ARCHITECTURE.md", 90)])
 def test_one_screen(name, most):
     assert len(BY_NAME[name].read_text().splitlines()) <= most
+
+
+def test_the_changelog_is_short():
+    assert 40 <= len((ROOT / "CHANGELOG.md").read_text().split("\n## ")[1].splitlines()) <= 80
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -101,6 +114,85 @@ def understood(words: list[str]) -> None:
         assert str(error).startswith("There is no f"), (words, error)  # file, or folder
 
 
+def spans(page: Path) -> list[str]:
+    """The pieces of code in a page's sentences. Other tools' columns are not ours to check."""
+    text = FENCE.sub("", page.read_text())
+    if page.name == "coming-from.md":
+        text = re.sub(r"^\|[^|]*\|", "|", text, flags=re.MULTILINE)
+    return CODE.findall(text)
+
+
+@functools.cache
+def options(words: tuple[str, ...]) -> set[str]:
+    """The options of a command, of a group's commands, too, and those of wherry-lite for ()."""
+    command: click.Command = cli
+    context = click.Context(cli)
+    for word in words:
+        assert isinstance(command, click.Group)
+        named = command.get_command(context, word)
+        assert named is not None, words
+        command = named
+    found = {"--help"}.union(*(p.opts + p.secondary_opts for p in command.params))
+    if isinstance(command, click.Group):
+        found |= set().union(*(options((*words, n)) for n in command.list_commands(context)))
+    if not words:
+        for file in (ROOT / "app" / "lite").glob("*.cc"):
+            found |= set(OPTION.findall(file.read_text()))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(set(BY_NAME) - {"benchmarks/README.md"}))
+def test_options_exist(name):
+    """Those that sentences name, alone or after a command, which then has them."""
+    wrong = []
+    for span in spans(BY_NAME[name]):
+        if span.startswith("--"):
+            known = options(()) | OTHERS
+        elif command := re.match(r"wherry ((?:cache )?[a-z]+)\b", span):
+            known = options(tuple(command[1].split()))
+        else:
+            continue
+        wrong += [span for option in OPTION.findall(span) if option not in known]
+    assert not wrong
+
+
+@functools.cache
+def paths() -> set[str]:
+    """Every run of folders and files in the paths of the repository, with and without suffix."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    runs = set()
+    for parts in (line.split("/") for line in listed.stdout.splitlines()):
+        for last in (parts[-1], parts[-1].rpartition(".")[0]):
+            whole = [*parts[:-1], last]
+            ends = range(1, len(whole) + 1)
+            runs |= {"/".join(whole[i:j]) for j in ends for i in range(j)}
+    return runs
+
+
+@pytest.mark.parametrize("name", OF_SOURCE)
+def test_named_files_exist(name):
+    """Source files, and paths that begin with a folder of the repository."""
+    wrong = []
+    for span in spans(BY_NAME[name]):
+        path = span.rstrip("/")
+        if re.fullmatch(r"[\w.+-]+(/[\w.+-]+)*/?", span) and path not in paths() | GENERATED:
+            if path.endswith(SOURCES) or ("/" in path and path.split("/")[0] in paths()):
+                wrong.append(span)
+    assert not wrong
+
+
+def test_the_tour_quotes_lines_that_stand_there():
+    page = BY_NAME["docs/design/tour.md"].read_text()
+    steps = re.findall(r"^\| (\d+) \| [^|]+ \| `([^`]+)` \| `([^`]+)` \|$", page, re.MULTILINE)
+    assert [int(number) for number, _, _ in steps] == [*range(1, 11)] * 3
+    moved = [
+        (file, line)
+        for _, file, line in steps
+        if line not in {known.strip() for known in (ROOT / file).read_text().splitlines()}
+    ]
+    assert not moved
+
+
 @pytest.mark.parametrize("name", BY_NAME)
 def test_python_is_python(name):
     for kind, body in FENCE.findall(BY_NAME[name].read_text()):
@@ -115,6 +207,15 @@ def test_python_examples_run(name, tmp_path):
     for example in (e for e in examples if "from wherry" in e):
         done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True)
         assert done.returncode == 0 and done.stdout.strip(), done.stderr
+
+
+def test_performance_page_names_what_is_slower():
+    low = {"shape": "a", "what": "decode", "threads": 1, "quant": "q", "ratio_wall": 0.5}
+    high = {**low, "what": "prefill", "ratio_wall": 1.0, "ratio_gpu": {"decode_8": 0.9}}
+    assert table.slower([low, high]) == [
+        "a q decode, wall time: 0.50",
+        "a q prefill, decode 8: 0.90",
+    ]
 
 
 def test_performance_page_is_what_rows_say():
