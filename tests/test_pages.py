@@ -181,6 +181,18 @@ def test_named_files_exist(name):
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    "folder", ["engine", "app", "runtime_py", "compiler", "src/wherry", "web", "mobile"]
+)
+def test_the_map_has_each_room(folder):
+    page = BY_NAME["ARCHITECTURE.md"].read_text()
+    listed = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True)
+    files = [line.removeprefix(folder + "/") for line in listed.stdout.splitlines()]
+    rooms = {name.partition("/")[0] for name in files if "/" in name}
+    rooms -= {"include", "test", "testing", "bench"}
+    assert not [room for room in sorted(rooms) if f"`{room}/`" not in page]
+
+
 def test_the_tour_quotes_lines_that_stand_there():
     page = BY_NAME["docs/design/tour.md"].read_text()
     steps = re.findall(r"^\| (\d+) \| [^|]+ \| `([^`]+)` \| `([^`]+)` \|$", page, re.MULTILINE)
