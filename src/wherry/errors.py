@@ -33,7 +33,7 @@ class ArtifactError(WherryError):
 
 
 class ToolchainError(WherryError):
-    """Something that a target needs to be built or run is not on this machine."""
+    """A tool or library that a target needs is not installed on this machine."""
 
     exit_code = 5
 

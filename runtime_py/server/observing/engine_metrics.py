@@ -23,31 +23,63 @@ def _pages_used(found: Snapshot) -> float:
 
 
 GAUGES = (
-    _Row("requests_active", "Outputs that have not ended.", lambda s: s.active),
-    _Row("requests_limit", "Outputs that may run or wait.", lambda s: s.limit or 0),
+    _Row("requests_active", "Outputs that run or wait.", lambda s: s.active),
+    _Row("requests_limit", "Maximum outputs that run or wait.", lambda s: s.limit or 0),
     _Row("requests_waiting", "Outputs that wait.", lambda s: s.stats.waiting),
-    _Row("requests_prefilling", "Outputs whose prompt is read.", lambda s: s.stats.prefilling),
-    _Row("requests_running", "Outputs that are written.", lambda s: s.stats.running),
-    _Row("kv_pages", "Pages of the cache.", lambda s: s.stats.pages_total),
-    _Row("kv_pages_free", "Of them, free.", lambda s: s.stats.pages_free),
-    _Row("kv_pages_cached", "Of these, with prefixes.", lambda s: s.stats.pages_cached),
-    _Row("kv_page_tokens", "Tokens of a page.", lambda s: s.stats.page_size),
-    _Row("kv_usage_ratio", "Pages that requests hold, of all.", _pages_used),
-    _Row("stalled_seconds", "Since there is work and none is done.", lambda s: s.stalled_seconds),
-    _Row("failed_steps", "In a row, up to the last one.", lambda s: s.stats.failed_steps),
-    _Row("disk_cache_failing", "1: no prefix is written.", lambda s: bool(s.stats.disk_problem)),
+    _Row("requests_prefilling", "Outputs in prefill.", lambda s: s.stats.prefilling),
+    _Row("requests_running", "Outputs in decode.", lambda s: s.stats.running),
+    _Row("kv_pages", "Pages of the KV cache.", lambda s: s.stats.pages_total),
+    _Row("kv_pages_free", "Free pages of the KV cache.", lambda s: s.stats.pages_free),
+    _Row(
+        "kv_pages_cached", "Free pages that the prefix cache holds.", lambda s: s.stats.pages_cached
+    ),
+    _Row("kv_page_tokens", "Tokens per page of the KV cache.", lambda s: s.stats.page_size),
+    _Row("kv_usage_ratio", "Share of pages that requests hold.", _pages_used),
+    _Row(
+        "stalled_seconds", "Time that requests run without progress.", lambda s: s.stalled_seconds
+    ),
+    _Row("failed_steps", "Consecutive failed steps, up to now.", lambda s: s.stats.failed_steps),
+    _Row(
+        "disk_cache_failing",
+        "1: prefixes cannot be written to disk.",
+        lambda s: bool(s.stats.disk_problem),
+    ),
     _Row("engine_up", "0: the engine has failed.", lambda s: not s.failed),
-    _Row("stats_age_seconds", "Of the numbers of the engine.", lambda s: s.age_seconds),
+    _Row("stats_age_seconds", "Age of the engine's counters.", lambda s: s.age_seconds),
 )
 COUNTERS = (
-    _Row("steps", "Runs of the model.", lambda s: s.stats.steps),
-    _Row("engine_prompt_tokens", "Of admitted requests.", lambda s: s.stats.prompt_tokens),
-    _Row("engine_prefill_tokens", "Of them, computed.", lambda s: s.stats.prefill_tokens),
-    _Row("engine_cached_tokens", "Of them, found.", lambda s: s.stats.cached_tokens),
-    _Row("engine_disk_tokens", "Of these, read from disk.", lambda s: s.stats.disk_tokens),
-    _Row("disk_dropped_blocks", "Not written to disk.", lambda s: s.stats.disk_dropped),
-    _Row("engine_decode_tokens", "Tokens that were written.", lambda s: s.stats.decode_tokens),
-    _Row("recomputed_tokens", "After a preemption.", lambda s: s.stats.recomputed_tokens),
+    _Row("steps", "Steps of the engine.", lambda s: s.stats.steps),
+    _Row(
+        "engine_prompt_tokens",
+        "Prompt tokens of admitted requests.",
+        lambda s: s.stats.prompt_tokens,
+    ),
+    _Row(
+        "engine_prefill_tokens",
+        "Prompt tokens that were computed.",
+        lambda s: s.stats.prefill_tokens,
+    ),
+    _Row(
+        "engine_cached_tokens",
+        "Prompt tokens from the prefix cache.",
+        lambda s: s.stats.cached_tokens,
+    ),
+    _Row(
+        "engine_disk_tokens",
+        "Cached tokens that were read from disk.",
+        lambda s: s.stats.disk_tokens,
+    ),
+    _Row(
+        "disk_dropped_blocks",
+        "Blocks of prefixes not written to disk.",
+        lambda s: s.stats.disk_dropped,
+    ),
+    _Row("engine_decode_tokens", "Tokens that were generated.", lambda s: s.stats.decode_tokens),
+    _Row(
+        "recomputed_tokens",
+        "Tokens computed again after a preemption.",
+        lambda s: s.stats.recomputed_tokens,
+    ),
     _Row("draft_tokens", "Draft tokens verified.", lambda s: s.stats.drafted_tokens),
     _Row("accepted_draft_tokens", "Draft tokens accepted.", lambda s: s.stats.accepted_tokens),
     # Deprecated names of metrics, which existing dashboards use.
@@ -59,9 +91,9 @@ COUNTERS = (
     ),
     _Row("outputs_finished", "Outputs that ended.", lambda s: s.stats.finished),
     _Row("preemptions", "Requests preempted because pages ran out.", lambda s: s.stats.preemptions),
-    _Row("model_seconds", "Inside of the model.", lambda s: s.stats.model_seconds),
-    _Row("sample_seconds", "From logits to tokens.", lambda s: s.stats.sample_seconds),
-    _Row("host_seconds", "Planning, moving on.", lambda s: s.stats.host_seconds),
+    _Row("model_seconds", "Time in the model.", lambda s: s.stats.model_seconds),
+    _Row("sample_seconds", "Time of sampling.", lambda s: s.stats.sample_seconds),
+    _Row("host_seconds", "Time of scheduling.", lambda s: s.stats.host_seconds),
 )
 
 

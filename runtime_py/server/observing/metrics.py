@@ -59,7 +59,9 @@ class RequestMetrics:
             registry=None,
             buckets=SECONDS,
         )
-        self._under_way = Gauge("wherry_http_requests_in_flight", "Requests now.", registry=None)
+        self._under_way = Gauge(
+            "wherry_http_requests_in_flight", "Running requests.", registry=None
+        )
         self._under_way.set_function(lambda: life.active)
         self._sockets = Gauge(
             "wherry_websocket_connections", "Open WebSocket connections.", registry=None
@@ -83,18 +85,22 @@ class RequestMetrics:
             "time_to_first_token_seconds", "From a request's headers to its first token."
         )
         self._each = histogram(
-            "time_per_output_token_seconds", "Mean of a request, between its tokens."
+            "time_per_output_token_seconds", "Mean time between the tokens of a request."
         )
         self._whole = histogram("request_seconds", "From a request's headers to its end.")
-        self._queue = histogram("queue_seconds", "Before a request's first step.")
+        self._queue = histogram("queue_seconds", "Time before a request's first step.")
         self._prefill = histogram("prefill_seconds", "From the first step to the first token.")
         self._decode = histogram("decode_seconds", "From the first token to the last.")
         self._inference = histogram("inference_seconds", "From the first step to the last token.")
-        self._longest = histogram("longest_output_tokens", "Of a request's longest choice.", TOKENS)
-        self._asked = histogram("max_tokens", "That a request's choices may have.", TOKENS)
-        self._choices = histogram("choices", "Of a request: n.", CHOICES)
-        self._prompt = histogram("prompt_tokens", "Of a request.", TOKENS)
-        self._output = histogram("output_tokens", "Of a request, all its choices.", TOKENS)
+        self._longest = histogram(
+            "longest_output_tokens", "Tokens of a request's longest choice.", TOKENS
+        )
+        self._asked = histogram("max_tokens", "Maximum tokens of a request's choices.", TOKENS)
+        self._choices = histogram("choices", "Choices per request: n.", CHOICES)
+        self._prompt = histogram("prompt_tokens", "Prompt tokens per request.", TOKENS)
+        self._output = histogram(
+            "output_tokens", "Output tokens per request, of all choices.", TOKENS
+        )
 
     def __call__(self, record: RequestRecord) -> None:
         """Count an ended request."""

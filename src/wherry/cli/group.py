@@ -28,11 +28,11 @@ BROKEN_PIPE = 141  # exit code as in shells: 128 + SIGPIPE
 # Exit codes; docs/environment.md has the same table, and a test compares them.
 EXIT_CODES = {
     0: "done",
-    1: "an error of Wherry's own; what `doctor` or `bench` looked at does not work",
+    1: "an internal error; or `doctor` or `bench` found something that does not work",
     UsageError.exit_code: "the command line or a request is wrong",
-    ModelError.exit_code: "the model cannot be read, or not downloaded",
+    ModelError.exit_code: "the model cannot be read or downloaded",
     ArtifactError.exit_code: "a compiled folder is damaged or for another machine",
-    ToolchainError.exit_code: "something that a target needs is not on this machine",
+    ToolchainError.exit_code: "a tool or library that a target needs is not installed",
     ResourceError.exit_code: "memory, disk or context is too small",
     interrupts.INTERRUPTED: "Ctrl-C",
     BROKEN_PIPE: "the reader of the output went away",
@@ -40,7 +40,7 @@ EXIT_CODES = {
 # Command -> module of this package that defines it, imported when the command is called, and the
 # first sentence of its help, so that `wherry --help` imports none; a test compares them.
 COMMANDS = {
-    "run": ("run", "Answer PROMPT, or chat, after every missing step."),
+    "run": ("run", "Answer PROMPT, or chat; first download and compile what is missing."),
     "chat": ("chat", "Talk with MODEL at the terminal."),
     "serve": ("serve", "Serve MODEL over HTTP, with the APIs of OpenAI and others."),
     "bench": ("bench", "Measure throughput and latency of MODEL, or of a server."),

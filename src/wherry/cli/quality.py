@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "--against",
     type=options.MODEL,
     metavar="MODEL",
-    help="The model to compare with; default: MODEL itself. A compiled MODEL needs it.",
+    help="The model to compare with; default: MODEL itself. Required for a compiled MODEL.",
 )
 @click.option(
     "--against-quant",

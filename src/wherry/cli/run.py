@@ -25,11 +25,10 @@ from .text import TEXT, read_stdin
 def run_command(
     model: str, prompt: str | None, completion: bool, system: str | None, **typed: Any
 ) -> None:
-    """Answer PROMPT, or chat, after every missing step.
+    """Answer PROMPT, or chat; first download and compile what is missing.
 
-    It downloads, converts, compiles and loads as needed. With PROMPT (or text on stdin) the answer
-    goes to stdout and nothing else does. Without it a chat begins. --completion continues PROMPT
-    as raw text.
+    With PROMPT (or text on stdin) the answer goes to stdout and nothing else does. Without it a
+    chat begins. --completion continues PROMPT as raw text.
     """
     if prompt is None and not sys.stdin.isatty():
         prompt = read_stdin()
