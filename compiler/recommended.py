@@ -25,6 +25,7 @@ class Recommended:
         good_at: what it is good at, in some words.
         bits: bits per weight as it is stored: q4f16_1, unless the checkpoint is quantized.
         on_phones: whether phones are quick enough for it.
+        licence: its SPDX identifier.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Recommended:
     good_at: str
     bits: float = 4.5
     on_phones: bool = False
+    licence: str = "Apache-2.0"
 
     @property
     def weights(self) -> int:
@@ -67,7 +69,10 @@ MODELS = (
         "hf://HuggingFaceTB/SmolLM3-3B", 3075.1, 73_728,
         "chat in six European languages, long texts",
     ),
-    Recommended("hf://microsoft/Phi-4-mini-instruct", 3836.0, 131_072, "sums, logic, short code"),
+    Recommended(
+        "hf://microsoft/Phi-4-mini-instruct", 3836.0, 131_072, "sums, logic, short code",
+        licence="MIT",
+    ),
     Recommended(
         "hf://Qwen/Qwen3-4B-Instruct-2507", 4022.5, 147_456, "an assistant for most things; tools",
     ),
@@ -116,15 +121,19 @@ first; a smaller one is faster. Any other model works the same way, by its name 
 - **Phone**: an app gets about half of the phone's memory; 4 GB suffice for the models marked here.
   [Phones](../mobile/README.md) says how. Browsers hold what phones hold, as a tab has often 4 GB.
 
-For search, `wherry serve hf://sentence-transformers/all-MiniLM-L6-v2` (22 million parameters,
-English) and `hf://Qwen/Qwen3-Embedding-0.6B` (many languages) give embeddings on all of these.
+- **Names, parameters and licences** were compared in November 2026 with copies of the model cards
+  and with other projects' lists; none of these models was run here yet.
+
+For search, `wherry serve hf://sentence-transformers/all-MiniLM-L6-v2` (22.7 million parameters,
+English) and `hf://Qwen/Qwen3-Embedding-0.6B` (many languages) give embeddings on all of these; the
+licence of both is Apache-2.0.
 """
 _MACHINES = (4, 8, 16, 24, 32)  # GB
 
 
 def page() -> str:
     """Return docs/which-model.md as Markdown."""
-    head = ["model", "good at", "weights", "memory", "machine", "phone"]
+    head = ["model", "good at", "weights", "memory", "machine", "phone", "licence"]
     rows = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *_rows())]
     return _PAGE.format(first=MODELS[2].name, table="\n".join(rows), context=CONTEXT)
 
@@ -134,7 +143,8 @@ def _rows() -> Iterator[list[str]]:
         machine = next(gb for gb in _MACHINES if model in fitting(_SHARE * gb * 1e9))
         sizes = [f"{size / 1e9:.1f} GB" for size in (model.weights, model.memory)]
         phone = "yes" if model.on_phones else ""
-        yield [f"`{model.name}`", model.good_at, *sizes, f"{machine} GB", phone]
+        cells = [f"`{model.name}`", model.good_at, *sizes, f"{machine} GB", phone]
+        yield [*cells, model.licence]
 
 
 if __name__ == "__main__":

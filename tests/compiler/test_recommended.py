@@ -24,6 +24,7 @@ def test_the_page_is_up_to_date():
 def test_names_can_be_typed_and_sizes_grow():
     for model in MODELS:
         check(model.name)
+        assert f"`{model.name}` | {model.good_at} |" in page() and f"| {model.licence} |" in page()
     assert [m.memory for m in MODELS] == sorted(m.memory for m in MODELS)
 
 
