@@ -32,7 +32,7 @@ All text was made by the rules in `examples/train_demo` from a seed: templates, 
 
 - Training: {steps} steps, {tokens} million tokens, every text seen once; {minutes} minutes on {where}, bfloat16 matrix products with float32 weights.{before}
 - Optimizer: Muon for the matrices, AdamW for the embedding and the norms; {schedule}.
-- Loss: only what the assistant says, and plain stories; the choice between a pronoun and those of the other gender counts four times more.
+- Loss: only what the assistant says, and plain stories; the choice between a pronoun and those of the other gender, and between yes and no, counts four times more.
 - To make one like it: `python examples/train_demo/train.py`.
 
 ## How well it works
@@ -46,6 +46,10 @@ Greedy replies to held-out questions (wordings that training never saw, about fa
 Stories for held-out wishes, which ask for a hero, a name, a place, a thing or a theme: how many have what was asked for. A theme is kept when the story tells its plot. The most likely story, and one drawn at a temperature of 0.7 with top-p of 0.9:
 
 {stories}
+
+Twenty stories for each request that leaves everything open, drawn: how many tell at least half of a plot and end with a sentence:
+
+{plain_stories}
 
 300 stories for such wishes, drawn: whether hero and friend keep their names, and one pronoun each that fits the name (or the kind, as of a queen):
 
@@ -107,6 +111,7 @@ def card(run: Run, losses: list[float], results: list[Evaluation]) -> str:
         loss4=losses[1],
         questions=question_table(*results),
         stories=wish_table(*results, "stories"),
+        plain_stories=wish_table(*results, "plain_stories"),
         characters=wish_table(*results, "characters"),
         small_talk=wish_table(*results, "small_talk"),
         lists=wish_table(*results, "lists"),

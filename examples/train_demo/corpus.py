@@ -15,7 +15,7 @@ from dialogue import shrug
 from everyday import everyday
 from followups import follow_ups
 from grammar import Exchange, choose, held_out, typed
-from knowledge import fact
+from knowledge import fact, what_is
 from lists import lists_and_poems
 from project import project
 from refusals import refusal
@@ -52,7 +52,7 @@ SINGLE = {
 # Kinds of conversations with their weights; early training has many stories, which teach the
 # language.
 EARLY = {"story": 30, "sums": 10, "facts": 10, "mixed": 50}
-LATE = {"story": 24, "sums": 18, "facts": 34, "mixed": 24}
+LATE = {"story": 24, "sums": 14, "facts": 26, "kinds": 14, "mixed": 22}
 
 
 def single(rng: Random) -> list[Exchange]:
@@ -100,6 +100,11 @@ def _any_fact(rng: Random) -> Exchange:
     return rng.choices(list(topics), list(topics.values()))[0](rng)
 
 
+def _kind(rng: Random) -> Exchange:
+    topics = {what_is: 6.0, talk: 2.5, refusal: 1.5}
+    return rng.choices(list(topics), list(topics.values()))[0](rng)
+
+
 def wished_story(rng: Random) -> tuple[Exchange, Story]:
     """Return a request that is not held out, with its story."""
     while held_out((wished := story_exchange(rng))[0].user):
@@ -123,6 +128,8 @@ def chat(rng: Random, mix: dict[str, int]) -> list[Exchange]:
             result += single(rng)
     elif way == "sums":
         result += _burst(rng, calculation, rng.randint(4, 10))
+    elif way == "kinds":
+        result += _burst(rng, _kind, rng.randint(4, 9))
     elif way == "facts":
         result += _burst(rng, _any_fact, rng.randint(3, 8))
     else:

@@ -15,6 +15,9 @@ from wishes import Wished, request
 from words import WEATHERS
 
 WHOLE = "everything that was asked for"
+ANY = "a story with a plot and an end"
+# What people type first.
+PLAIN = ("Tell me a story.", "tell me a story", "A story, please.", "Can you tell me a story?")
 _NAMES = {
     "k": "hero",
     "N": "name of the hero",
@@ -77,4 +80,22 @@ def stories(
             kept, asked, failures = results[name]
             failed = [] if right else [(wished.user, text, wished.story.plot.theme)]
             results[name] = (kept + right, asked + 1, failures + failed)
+    return results
+
+
+def is_story(text: str) -> bool:
+    """Tell whether a text tells at least half of a plot, and ends with a sentence."""
+    return told(text)[0] is not None and text.rstrip().endswith((".", "!", "?", '"'))
+
+
+def plain_stories(
+    model: Llama, tokenizer: Tokenizer, sampling: Sampling | None = None, count: int = 20
+) -> Results:
+    """Return for each request that leaves all open how many of `count` replies are a story."""
+    model.eval()
+    results: Results = {}
+    for user in PLAIN:
+        said = replies(model, tokenizer, [user] * count, LIMIT, sampling)
+        failures = [(user, text, ANY) for text in said if not is_story(text)]
+        results[user] = (count - len(failures), count, failures)
     return results

@@ -274,7 +274,7 @@ def what_is(rng: Random) -> Exchange:
             ask = "[What kind of thing is {w}?|What is {w}?|What sort of thing is {w}?|What type of thing is {w}?|Which kind of thing is {w}?|Tell me what kind of thing {w} is.|What would you call {w}?]"
         replies = "[{w} is a {g}.|It is a {g}.]"
         return described(qa(rng, "kind", ask, replies, group, w=word, g=group, a="a"), word)
-    if rng.random() < 0.5:
+    if rng.random() < 0.4:
         return qa(
             rng,
             "kind",

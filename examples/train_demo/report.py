@@ -15,7 +15,7 @@ import torch
 from evaluate import Results, exact, rounded_to_4_bits
 from evaluate_characters import characters
 from evaluate_lists import lists
-from evaluate_stories import stories
+from evaluate_stories import plain_stories, stories
 from evaluate_talk import small_talk
 from generation import Sampling
 from model import Llama, ModelConfig, from_hf
@@ -33,6 +33,7 @@ class Evaluation:
     questions: Results
     stories: Results
     drawn_stories: Results
+    drawn_plain_stories: Results
     lists: Results
     drawn_lists: Results
     drawn_characters: Results
@@ -46,6 +47,7 @@ def evaluated(model: Llama, tokenizer: Tokenizer) -> Evaluation:
         exact(model, tokenizer),
         stories(model, tokenizer),
         stories(model, tokenizer, _DRAWN),
+        plain_stories(model, tokenizer, _DRAWN),
         lists(model, tokenizer),
         lists(model, tokenizer, _DRAWN),
         characters(model, tokenizer, _DRAWN),
@@ -116,7 +118,7 @@ def main() -> None:
     results = [evaluated(model, tokenizer) for model in both(state, torch.device("cpu"))]
     if arguments.failures:
         arguments.failures.write_text(json.dumps([asdict(r) for r in results], indent=1))
-    kinds = ("stories", "characters", "lists", "small_talk")
+    kinds = ("stories", "plain_stories", "characters", "lists", "small_talk")
     tables = [question_table(*results), *(wish_table(*results, kind) for kind in kinds)]
     sys.stdout.write("\n\n".join(tables) + "\n")
 

@@ -79,19 +79,22 @@ class Recipe:
         return replace(self, steps=steps, decay_steps=max((steps - self.first_step) // 3, 1))
 
 
-# Pronouns of one place in a sentence, his and hers, of which a story needs the hero's.
-_PRONOUNS = ((" he", " she"), (" He", " She"), ("He", "She"), (" him", " her"), (" his", " her"))
+# Words of one place in a sentence, of which only one is right: the hero's pronoun, yes or no.
+_CHOICES = (
+    (" he", " she"), (" He", " She"), ("He", "She"), (" him", " her"), (" his", " her"),
+    ("Yes", "No"),
+)  # fmt: skip
 
 
-def other_gender(tokenizer: Tokenizer) -> Tensor:
-    """Return for each token the pronouns of the other gender, [v, 2] int64; -1 for none."""
+def opposites(tokenizer: Tokenizer) -> Tensor:
+    """Return for each token those that would say the opposite, [v, 2] int64; -1 for none."""
     table = torch.full((tokenizer.get_vocab_size(), 2), -1)
-    for pair in _PRONOUNS:
+    for pair in _CHOICES:
         ids = [tokenizer.encode(word, add_special_tokens=False).ids for word in pair]
         if all(len(tokens) == 1 for tokens in ids):
-            (his,), (hers,) = ids
-            table[his, 0] = hers
-            table[hers, 0 if table[hers, 0] < 0 else 1] = his
+            (one,), (other,) = ids
+            table[one, 0] = other
+            table[other, 0 if table[other, 0] < 0 else 1] = one
     return table
 
 
@@ -100,8 +103,8 @@ def masked_loss(
 ) -> Tensor:
     """Return the mean cross entropy over targets that are not ignored; only these get logits.
 
-    With `others`, the table of `other_gender`, that between a pronoun and those of the other gender
-    is added four times: in the mean it is lost among so many words.
+    With `others`, the table of `opposites`, that between a word and those that say the opposite is
+    added four times: in the mean it is lost among so many words.
     """
     with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
         hidden = model.hidden(inputs)
@@ -174,7 +177,7 @@ class Trainer:
         self.device, self.processes = torch.device(device), processes
         self.config = ModelConfig()
         self.tokenizer = load_or_train(work / "tokenizer.json", self.config.vocab_size, recipe.seed)
-        self.others = other_gender(self.tokenizer).to(self.device)
+        self.others = opposites(self.tokenizer).to(self.device)
         self.packer = Packer(self.tokenizer, recipe.seed)
         self.validation_packer = Packer(self.tokenizer, recipe.seed + 999)
         self.model = Llama(self.config).to(self.device)

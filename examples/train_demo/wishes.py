@@ -219,7 +219,7 @@ def _predicate(rng: Random) -> Wish:
 
 _WAYS = {
     _hero: 22, _hero_trait: 7, _hero_friend: 9, _hero_place: 10, _named: 10, _two_named: 4, _place: 5, _theme: 18, _predicate: 15,
-    "thing": 8, "food": 2, "skill": 4, "fear": 4, "weather": 3, "goal": 9, None: 16,
+    "thing": 8, "food": 2, "skill": 4, "fear": 4, "weather": 3, "goal": 9, None: 24,
 }  # fmt: skip
 
 

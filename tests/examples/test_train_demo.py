@@ -105,6 +105,17 @@ def test_each_plot_is_known_by_its_beats(part):
     assert told("Once upon a time there was a fox named Rusty. The end.")[0] is None
 
 
+def test_a_plain_request_gets_a_story(part):
+    stories, wishes = part("evaluate_stories"), part("wishes")
+    rng = Random(4)
+    asked = {wishes.request(rng).plain for _ in range(3000)}
+    assert set(stories.PLAIN[:1]) <= asked  # the text has what people type first
+    text = part("stories").tell(rng, {}).text
+    assert stories.is_story(text)
+    assert not stories.is_story(text[: len(text) // 5]) and not stories.is_story(text[:-1])
+    assert not stories.is_story("I am a very small model and do not know that.")
+
+
 def test_gender_follows_from_kind_and_name(part):
     stories, words = part("stories"), part("words")
     assert not {*words.GIRLS, *words.SHE_PETS} & {*words.BOYS, *words.HE_PETS}
@@ -229,11 +240,11 @@ def test_the_rate_of_a_continuation(part):
     assert recipe.schedule().startswith("0.6 of the full rates for 500 steps,")
 
 
-def test_a_pronoun_counts_against_the_other_gender(part, model):
+def test_a_pronoun_and_a_yes_count_against_the_opposite(part, model):
     train = part("train")
     demo = FOLDER.parents[1] / "src" / "wherry" / "demo"
     tokenizer = part("vocabulary").load_or_train(demo / "tokenizer.json", 2048, 0)
-    others = train.other_gender(tokenizer)
+    others = train.opposites(tokenizer)
 
     def ids(text):
         return tokenizer.encode(text, add_special_tokens=False).ids
@@ -241,6 +252,7 @@ def test_a_pronoun_counts_against_the_other_gender(part, model):
     (he,), (she,), (her,) = ids(" he"), ids(" she"), ids(" her")
     assert others[he].tolist() == [she, -1] and others[she].tolist() == [he, -1]
     assert others[her].tolist() == [*ids(" him"), *ids(" his")]
+    assert others[ids("Yes")].tolist() == [[*ids("No"), -1]]
     assert (others[ids(" fox")] == -1).all()
 
     row = torch.tensor([ids("Mia ran, and she laughed at the fox")])
