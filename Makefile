@@ -24,7 +24,7 @@ export WHERRY_TOOLS ?= $(abspath build/tools)
 # Tests start Python some hundred times; without bytecode each would compile TVM's sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo browser browser-built check test threads nightly lint lint-python lint-cxx lint-web tools core native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site release docs charts npm pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo browser browser-built check test threads nightly lint lint-python lint-cxx lint-web tools core native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site release docs pictures charts npm pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -154,8 +154,18 @@ docs: charts
 	PYTHONPATH=src $(BIN)/python -m docs.reference.mobile_api > docs/mobile-api.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.python_api > docs/python-api.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.terminal_picture
+ifneq ($(and $(shell command -v em++),$(shell command -v chromium)),)
+	$(MAKE) --no-print-directory pictures
+else
+	@echo "The pictures of the page stay as they are: they need emscripten and Chromium" >&2
+endif
 	$(BIN)/pip install --quiet --no-compile mkdocs-material==9.8.1 # as in pyproject.toml's docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Of the page for browsers, in README.
+pictures: browser
+	$(BIN)/wherry package demo --target wasm -o build/pictures
+	PYTHONPATH=src $(BIN)/python -m docs.reference.page_pictures build/pictures
 
 # The README's chart and the table of all benchmark rows.
 charts: $(VENV)/.checked
