@@ -91,8 +91,10 @@ class Run:
 # A description of the runs that trained the model from which the README's commands start.
 _EARLIER_RUNS = (
     " It went on from a model of {before} steps: 2800 (8.3 million tokens, 65 minutes on a thread of an AMD EPYC, the full rates for 2000 "
-    "steps and linear decay for 800), whose text had fewer questions about facts, and 1537 (6.1 million tokens, 34 minutes on a thread of "
-    "an Intel Xeon, 0.6 of the full rates for 610 steps and linear decay for 927), in whose text most names had either gender."
+    "steps and linear decay for 800), whose text had fewer questions about facts; 1537 (6.1 million tokens, 34 minutes on a thread of "
+    "an Intel Xeon, 0.6 of the full rates for 610 steps and linear decay for 927), in whose text most names had either gender; 1304 (5.0 "
+    "million tokens, 22 minutes on the same, half of the full rates for 526 steps, then decay to zero), with fewer questions about kinds "
+    "of things and without weight on yes and no."
 )
 
 

@@ -91,4 +91,4 @@ def test_the_page_answers(name, tools, chromium, compiled, tmp_path):  # noqa: F
     html = (place / "dist" / "index.html").read_text() + ASKS
     folders = {"assets": place / "dist" / "assets", "models": tmp_path / "models"}
     said = browser.answer_of(folders, {}, 120, html.encode())
-    assert said == {"text": "The capital of France is Paris."}
+    assert said["text"].endswith("Paris."), said

@@ -61,6 +61,19 @@ def test_swift_names_what_the_header_has():
     assert every <= names  # each status has a type
 
 
+def test_the_page_s_swift_names_what_is_public():
+    """No compiler here has SwiftUI."""
+    page = (ROOT / "mobile" / "README.md").read_text()
+    code = "".join(re.findall(r"^```swift\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    used = set(re.findall(r"\b(?:MLCEngine|Models|model|chat|completions|download)\.(\w+)", code))
+    assert {"load", "chat", "completions", "stream", "download", "run"} <= used
+    text = "".join(p.read_text() for p in SOURCES)
+    public = set(
+        re.findall(r"\bpublic (?:static |final |nonisolated )*(?:func|var|let) (\w+)", text)
+    )
+    assert used <= public, used - public
+
+
 def test_the_version_is_python_s():
     engine = (PACKAGE / "Sources" / "Wherry" / "MLCEngine.swift").read_text()
     assert f'wherryVersion = "{wherry.__version__}"' in engine
