@@ -176,7 +176,7 @@ def test_a_library_for_newer_or_larger_gpus_is_refused(driver):
     said = python(CHECK, "0", "sm_100", LD_LIBRARY_PATH=driver)
     assert "GPUs from sm_100, and Fake H200 is sm_90. Type: wherry compile" in said
     said = python(CHECK, "232449", "sm_80", LD_LIBRARY_PATH=driver)
-    assert "ask for 232449 bytes of shared memory a block, and Fake H200 has 232448. Type:" in said
+    assert "need 232449 bytes of shared memory a block, and Fake H200 has 232448. Type:" in said
     broken = python(CHECK, "0", "sm_80", LD_LIBRARY_PATH=driver, FAKE_CUDA_ERROR="100")
     assert "CUDA_VISIBLE_DEVICES hides it" in broken and "Type: nvidia-smi" in broken
 

@@ -63,7 +63,7 @@ def test_a_missing_ndk_is_said_before_a_model_is_compiled(monkeypatch):
 
     monkeypatch.setattr(api, "ensure_artifact", stop)
     done = CliRunner().invoke(cli, ["package", "demo", "--target", "android", "-o", "/none/out"])
-    assert "No Android NDK is here, so android will lack its library" in done.stderr
+    assert "NDK is not installed, so android will lack its library" in done.stderr
     assert "sdkmanager" in done.stderr
 
 
