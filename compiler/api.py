@@ -98,7 +98,7 @@ def convert_model(
     if label is not None and calibration not in (AUTO, NONE):
         raise UsageError(
             f"{name_of(model)} is quantized already, as {label}, and its weights stay as they are, "
-            f"so there is nothing to calibrate. To encode them anew, add --quant {DEFAULT}"
+            f"so there is nothing to calibrate. To encode them again, add --quant {DEFAULT}"
         )
     with Use(folder):
         described = describe(folder).with_mtp(bool(drafts))
@@ -209,7 +209,9 @@ def ensure_artifact(
     name = f"{safe(name_of(model))}-{label}-{safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name
     if out and out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
-        raise UsageError(f"{out} has files and is no compiled model; choose another folder: -o DIR")
+        raise UsageError(
+            f"{out} has files and is not a compiled model; choose another folder: -o DIR"
+        )
     if dump is None and _is_made(folder, key, weights, thorough):
         if out is None:
             touch(folder)

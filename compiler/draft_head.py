@@ -100,7 +100,7 @@ def _described(
     layer = next((n for n in _LAYERS if f"{n}.self_attn.q_proj.weight" in names), None)
     if layer is None or "fc.weight" not in names:
         raise ModelError(
-            f"{source} is no EAGLE-3 head: it has no fc.weight, or neither {_LAYERS[0]}.* nor "
+            f"{source} is not an EAGLE-3 head: it has no fc.weight, or neither {_LAYERS[0]}.* nor "
             f"{_LAYERS[1]}.*. --draft-head takes the folder of a head; for a whole smaller model, "
             "type --draft."
         )

@@ -84,8 +84,8 @@ def group_size(kind: str, variant: str | None) -> int:
     if variant is not None and variant not in GROUP_SIZES:
         more = f"; or {MATRICES}, for GPUs that multiply them" if kind == "vulkan" else ""
         raise UsageError(
-            f"Unknown target '{kind}:{variant}'; after the colon goes the size of a group of "
-            f"threads: {', '.join(GROUP_SIZES)}{more}. Type: --target {kind}"
+            f"Unknown target '{kind}:{variant}'; after the colon stands the number of threads "
+            f"per block: {', '.join(GROUP_SIZES)}{more}. Type: --target {kind}"
         )
     return int(variant or GROUP_SIZES[-1])
 

@@ -57,7 +57,7 @@ def chosen(
         more = f" Several are possible: {kind}:{'+'.join(list(known)[:2])}." if several else ""
         fix = closest(wrong[0], known) or next(iter(known))
         raise UsageError(
-            f"Unknown target {kind}:{wrong[0]!s}; after the colon goes one of\n{lines}\n"
+            f"Unknown target {kind}:{wrong[0]!s}; after the colon stands one of\n{lines}\n"
             f"{more.strip()}{' ' if more else ''}Type: --target {kind}:{fix}"
         )
     return tuple(name for name in known if name in names)

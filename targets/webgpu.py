@@ -35,8 +35,8 @@ def preset(variant: str | None) -> TargetPreset:
     """
     if variant not in (None, WEB_LLM):
         raise UsageError(
-            f"Unknown target 'webgpu:{variant}'; after the colon goes nothing, or {WEB_LLM} for a "
-            "library that runs in @mlc-ai/web-llm. Type: --target webgpu"
+            f"Unknown target 'webgpu:{variant}'; after the colon stands nothing, or {WEB_LLM} for "
+            "a library that runs in @mlc-ai/web-llm. Type: --target webgpu"
         )
     page = hosts.HOSTS["wasm32"]
     return gpu_preset(

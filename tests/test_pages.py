@@ -205,6 +205,32 @@ def test_the_tour_quotes_lines_that_stand_there():
     assert not moved
 
 
+# "Most tokens", "a second" as a rate, and other words for maximum, per, not installed, incomplete.
+IDIOMS = re.compile(
+    r"\bMost (tokens|bytes|rows)|\b(bits|tokens|requests) a (weight|token|step|second|minute)\b"
+    r"|\d\}? a second\b|\bis not here\b|what is not here|\b(was|were) asked for\b|not whole\b"
+    r"|\bmade again\b|(digest|SHA-256) is another\b|\bis no (JSON|UTF|complete|trace|socket)|it was told to",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize(
+    "room",
+    ["src/wherry", "compiler", "quant", "relax_models", "runtime_py", "targets", "app", "engine"],
+)
+def test_texts_of_programs_are_plain(room):
+    """Literals of the code that prints help and errors; comments and tests say what they like."""
+    files = [f for suffix in ("*.py", "*.cc") for f in (ROOT / room).rglob(suffix)]
+    wrong = [
+        f"{file.relative_to(ROOT)}: {literal}"
+        for file in files
+        if "_test" not in file.name
+        for literal in re.findall(r'(?<!")"[^"\n]+"(?!")', file.read_text())
+        if IDIOMS.search(literal)
+    ]
+    assert not wrong
+
+
 @pytest.mark.parametrize("name", BY_NAME)
 def test_python_is_python(name):
     for kind, body in FENCE.findall(BY_NAME[name].read_text()):

@@ -121,7 +121,7 @@ class Talk {
       conversation_->withdraw();
       return say("Not sent: " + told.error);
     } else if (told.finish == "length" && max_tokens_ == 0) {
-      say("[the context is full; /reset begins anew]");
+      say("[the context is full; /reset starts again]");
     }
     conversation_->answered(told.text);
   }

@@ -301,7 +301,7 @@ void refuse_unknown(const Value& request, const Reader& reader) {
 }
 
 Fields checked(const Value& request, void (*read)(Reader&)) {
-  if (!request.is_dict()) throw RequestError("The request is no JSON object");
+  if (!request.is_dict()) throw RequestError("The request is not a JSON object");
   const size_t count = request.dict().items.size();
   if (count > kMostFields) {
     throw RequestError("The request has " + std::to_string(count) + " fields; at most " +

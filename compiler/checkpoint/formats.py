@@ -141,5 +141,5 @@ def _read_index(path: Path) -> dict[str, str]:
     outside = sorted({f for f in items.values() if not _FILE_NAME.fullmatch(f)})
     if outside:
         shown = listing(repr(f[:100]) for f in outside)
-        raise ModelError(f"{path} names files that are no files of its folder:\n{shown}")
+        raise ModelError(f"{path} names files that are not in its folder:\n{shown}")
     return items

@@ -53,7 +53,7 @@ class Session:
         if "encode" in self._metadata["entries"]:
             raise UsageError(
                 f"{manifest.name} is an encoder-decoder: its next tokens depend on a source, which "
-                "a text alone has not. There is no quality card for it."
+                "a text alone does not have. There is no quality card for it."
             )
         self.vocab_size = int(self._metadata["vocab_size"])
         self.window = min(WINDOW, int(self._metadata["context"]))

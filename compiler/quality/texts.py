@@ -57,7 +57,9 @@ def evaluation_of(model: str) -> Text:
     try:
         return Text(tuple(_OWN.validate_json(path.read_bytes())))
     except ValidationError as e:
-        raise UsageError(f"{path} is no JSON list of texts; remove it, or type --text FILE") from e
+        raise UsageError(
+            f"{path} is not a JSON list of texts; remove it, or type --text FILE"
+        ) from e
 
 
 def given(path: Path) -> Text:
@@ -76,7 +78,7 @@ def given(path: Path) -> Text:
     except OSError as e:
         raise UsageError(f"{path} cannot be read: {e.strerror}. Give a text file.") from e
     except UnicodeDecodeError as e:
-        raise UsageError(f"{path} is no text in UTF-8: {e}. Save it as UTF-8.") from e
+        raise UsageError(f"{path} is not UTF-8 text: {e}. Save it as UTF-8.") from e
     if not text.strip():
         raise UsageError(f"{path} is empty. Give a text of some hundred words or more.")
     return Text((text,))

@@ -31,7 +31,7 @@ void add_file(const std::string& path, std::vector<int32_t>& ids) {
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   ffi::String error;
   auto object = ffi::json::Parse(text, &error).as<ffi::json::Object>();
-  if (!object) throw std::runtime_error(path + " is no JSON object. " + std::string(error));
+  if (!object) throw std::runtime_error(path + " is not a JSON object. " + std::string(error));
   ffi::String key = kKey;
   if (object->count(key) != 0) add((*object)[key], path, ids);
   ffi::String nested = "text_config";  // object of the text model's fields in multimodal models

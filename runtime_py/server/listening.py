@@ -160,7 +160,7 @@ def _make_way(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise OSError(errno.EEXIST, "there is a file of that name, which is no socket")
+        raise OSError(errno.EEXIST, "a file of that name exists, which is not a socket")
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(1)
         try:

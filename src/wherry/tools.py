@@ -109,7 +109,7 @@ def fetch(name: str, folder: Path) -> bool:
         ToolchainError: pip or npm failed, or is not here; the message has its output.
     """
     if name not in NAMES:
-        raise UsageError(f"{name!r} is no tool; there are {', '.join(NAMES)}.")
+        raise UsageError(f"{name!r} is not a tool; there are {', '.join(NAMES)}.")
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f".{name}.lock"):
         if _is_there(name, folder):

@@ -87,7 +87,7 @@ def test_events_are_whole_however_the_stream_is_cut(size):
         ([chunk("a"), event({"error": {"message": "the engine stopped"}})], 200, "the engine stop"),
         ([chunk("a")], 200, "the stream ended without [DONE]"),
         ([chunk("a"), (0, None)], 200, "peer closed connection without sending"),
-        ([b"data: {]\n\n", DONE], 200, "an event that is no JSON: b'{]'"),
+        ([b"data: {]\n\n", DONE], 200, "an event that is not JSON: b'{]'"),
         ([DONE], 200, "an answer without text"),
     ],
 )

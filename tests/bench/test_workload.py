@@ -60,7 +60,7 @@ def test_lengths(typed, low, high):
 
 @pytest.mark.parametrize("typed", ["", "0", "-5", "9-3", "4-", "a", "1.5", "1-2-3", "²"])
 def test_no_lengths(typed):
-    with pytest.raises(UsageError, match="no number of tokens"):
+    with pytest.raises(UsageError, match="not a number of tokens"):
         Lengths.parse(typed)
 
 

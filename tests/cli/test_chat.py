@@ -56,7 +56,7 @@ class TestCommands:
         answers, words = said(demo, *lines, "/params messages=x", "/params x", options=())
         assert len(answers) == 1 and len(answers[0].split()) <= 1
         assert "max_tokens=1" in words and "top_p" in words and "colour" in words
-        assert "messages: the chat sets that itself" in words and "'x' is no NAME=VALUE" in words
+        assert "messages: the chat sets that itself" in words and "'x' is not NAME=VALUE" in words
 
     def test_several_lines_are_one_message_and_two_slashes_one(self, demo, tmp_path):
         file = tmp_path / "talk.json"
@@ -79,14 +79,14 @@ class TestCommands:
         assert f"[2 messages of {file}]" in words
         assert read(file).turns[:2] == first.turns and len(read(file).turns) == 4
         _, words = said(demo, f"/load {file}", "/load none.json", "/load", f"/save {tmp_path}/x/y")
-        assert "[4 messages of" in words and "none.json is no conversation" in words
+        assert "[4 messages of" in words and "none.json is not a conversation" in words
         assert "Which file? Type: /load chat.json" in words and "cannot be written" in words
 
     def test_a_file_that_is_no_conversation_ends_it_before_the_load(self, tmp_path):
         file = tmp_path / "talk.json"
         file.write_text("[]")
         done = wherry("chat", "demo", "--save", str(file))
-        assert done.returncode == 2 and "is no conversation" in done.stderr
+        assert done.returncode == 2 and "is not a conversation" in done.stderr
         assert file.read_text() == "[]"
 
 
@@ -104,11 +104,11 @@ class TestFile:
         ("change", "why"),
         [
             ({"wherry_conversation": 2}, "wherry_conversation is 2"),
-            ({"messages": None}, "messages is no array"),
+            ({"messages": None}, "messages is not an array"),
             ({"messages": TURNS[:1]}, "the last message is not the model's"),
             ({"messages": TURNS[1:]}, "message 0 is of 'assistant', out of turn"),
             ({"messages": [{"role": "user"}]}, "message 0 is not"),
-            ({"fields": 3}, "fields is no object"),
+            ({"fields": 3}, "fields is not an object"),
         ],
     )
     def test_what_is_wrong_is_said(self, tmp_path, change, why):

@@ -133,7 +133,7 @@ def test_a_model_may_bring_texts_of_its_own_world(tmp_path):
     assert len(demo.documents) == 40 and "<|assistant|>" in demo.documents[0]
     assert evaluation_of(str(tmp_path)) == evaluation_of("hf://people/boat") != demo
     (tmp_path / OWN).write_text('{"accuracy": 1}')
-    with pytest.raises(UsageError, match="is no JSON list of texts"):
+    with pytest.raises(UsageError, match="is not a JSON list of texts"):
         evaluation_of(str(tmp_path))
 
 

@@ -59,7 +59,7 @@ def test_heads_that_do_not_fit(case, fields, error):
 
 def test_a_folder_that_is_no_head(case):
     model, _ = case
-    with pytest.raises(ModelError, match=r"is no EAGLE-3 head.*type --draft"):
+    with pytest.raises(ModelError, match=r"is not an EAGLE-3 head.*type --draft"):
         convert_model(str(model), drafts=str(model))
 
 

@@ -71,7 +71,7 @@ def test_what_is_no_library_is_said(tmp_path):
         b"!<arch>\n" + b"x" * 70,
     ):
         path.write_bytes(content)
-        with pytest.raises(ToolchainError, match=r"text\.o is no library of ELF or Mach-O"):
+        with pytest.raises(ToolchainError, match=r"text\.o is not a library of ELF or Mach-O"):
             object_files.read(path)
 
 

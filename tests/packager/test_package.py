@@ -168,7 +168,7 @@ def test_an_xcframework_is_written_without_a_mac(tmp_path):
 
 def test_other_files_are_not_written_over(tmp_path):
     (tmp_path / "mine.txt").touch()
-    with pytest.raises(UsageError, match=r"has files and is no package:\n  - mine.txt"):
+    with pytest.raises(UsageError, match=r"has files and is not a package:\n  - mine.txt"):
         package.check_new(tmp_path)
     package.check_new(tmp_path / "new")
 

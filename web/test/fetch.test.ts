@@ -231,7 +231,7 @@ describe("the fetch of an engine", () => {
     }
     for (const body of ["null", "[]", "3"]) {
       const { status, error } = await of(body);
-      assert.deepEqual([status, error.message], [400, "The request is no JSON object"]);
+      assert.deepEqual([status, error.message], [400, "The request is not a JSON object"]);
     }
     assert.equal((await of({ prompt: "a" })).error.param, "messages");
   });

@@ -93,7 +93,7 @@ class Pieces:
         """
         if self.problems:
             raise ModelError(
-                f"{self.checkpoint.folder} is no complete {kind} checkpoint:\n"
+                f"{self.checkpoint.folder} is not a complete {kind} checkpoint:\n"
                 f"{listing(self.problems)}\n"
                 "Download it again, or use the model that was quantized, and --quant."
             )

@@ -185,7 +185,7 @@ def _of_folder(place: Path, defaults: LoadOptions, stays: float) -> Listing:
     folders = [p for p in sorted(place.iterdir()) if p.is_dir() and not p.name.startswith(".")]
     models = [p for p in folders if any((p / mark).is_file() for mark in _MARKS)]
     for other in sorted(set(folders) - set(models)):
-        _log.warning("%s is no model (it has no %s); it is left out", other, " or ".join(_MARKS))
+        _log.warning("%s is not a model (it has no %s); it is left out", other, " or ".join(_MARKS))
     specs = [Spec(name=p.name, model=str(p), options=defaults, keep_alive=stays) for p in models]
     return Listing(specs=tuple(specs), defaults=defaults, keep_alive=stays)
 

@@ -150,7 +150,7 @@ def read(path: Path) -> list[Key]:
         line = f", line {where.line + 1}" if where else ""
         raise UsageError(f"{path}{line} is not YAML: {getattr(e, 'problem', e)}") from None
     except ValidationError as e:
-        raise UsageError(f"{path} is no file of keys:\n{listing(_problems(e))}") from None
+        raise UsageError(f"{path} is not a file of keys:\n{listing(_problems(e))}") from None
     keys = [entry.made() for entry in entries]
     if twice := [n for n, count in Counter(key.name for key in keys).items() if count > 1]:
         raise UsageError(f"{path}: several keys are named {', '.join(map(repr, twice))}")

@@ -281,7 +281,7 @@ class HttpProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse bytes that are not HTTP, in OpenAI's shape."""
         reason = self.conn.refusal or msg
-        self.refuse(ApiError(400, f"This is no HTTP request: {reason}", code="invalid_http"))
+        self.refuse(ApiError(400, f"This is not an HTTP request: {reason}", code="invalid_http"))
 
     def refuse(self, error: ApiError, *, lingers: bool = True) -> None:
         """Send an error as the response if none has begun, and close the connection.

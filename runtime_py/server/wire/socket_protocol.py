@@ -122,7 +122,7 @@ class SocketProtocol(WSProtocol):
         Wsproto reports both alike.
         """
         if self.conn.state is ConnectionState.OPEN and not self.close_sent:
-            text = f"This is no WebSocket message: {event.reason or 'its frame is damaged'}"
+            text = f"This is not a WebSocket message: {event.reason or 'its frame is damaged'}"
             self.refuse(ApiError(400, text, code="invalid_websocket"), event.code)
         else:
             super().handle_close(event)

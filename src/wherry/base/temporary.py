@@ -29,7 +29,7 @@ def require_own(out: Path, index: str, kind: str) -> None:
     names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name]
     if names and index not in names:
         raise UsageError(
-            f"{out} has files and is no {kind}:\n{listing(sorted(names), 5)}\n"
+            f"{out} has files and is not a {kind}:\n{listing(sorted(names), 5)}\n"
             "Choose another folder: -o DIR"
         )
 

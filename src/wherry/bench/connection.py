@@ -49,9 +49,9 @@ class Address:
             parts = urlsplit(url if "://" in url else f"http://{url}")
             port = parts.port
         except ValueError as e:
-            raise UsageError(f"{url!r} is no URL: {e}. Type: --url http://127.0.0.1:8000") from e
+            raise UsageError(f"{url!r} is not a URL: {e}. Type: --url http://127.0.0.1:8000") from e
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{url!r} is no URL of HTTP. Type: --url http://127.0.0.1:8000")
+            raise UsageError(f"{url!r} is not an HTTP URL. Type: --url http://127.0.0.1:8000")
         port = port or (443 if parts.scheme == "https" else 80)
         return cls(parts.scheme, parts.hostname, port, parts.path.rstrip("/") or "/v1")
 

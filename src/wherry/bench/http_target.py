@@ -165,7 +165,7 @@ def read_events(events: Events, outcome: Outcome) -> bool:
         try:
             chunk = json.loads(data)
         except ValueError:
-            outcome.error = f"an event that is no JSON: {data[:80]!r}"
+            outcome.error = f"an event that is not JSON: {data[:80]!r}"
             return False
         if chunk.get("error"):
             outcome.error = _message(chunk)

@@ -52,7 +52,7 @@ def read(path: Path) -> list[dict[str, Any]]:
             problems.append(f"line {number}: {e}")
     if problems or not rows:
         raise UsageError(
-            f"{path} is no trace:\n{listing(problems or ['it has no lines'])}\n"
+            f"{path} is not a trace:\n{listing(problems or ['it has no lines'])}\n"
             'A line is {"at": 0.5, "prompt_tokens": 128, "max_tokens": 64}, or one of Mooncake\'s: '
             '{"timestamp": 500, "input_length": 128, "output_length": 64}'
         )

@@ -52,7 +52,7 @@ class Lengths:
         if not all(n.isascii() and n.isdigit() for n in numbers) or not 0 < int(low) <= int(
             numbers[1]
         ):
-            raise UsageError(f"{text!r} is no number of tokens; type 128, or 64-256 for a range")
+            raise UsageError(f"{text!r} is not a number of tokens; type 128, or 64-256 for a range")
         return cls(int(low), int(numbers[1]))
 
     def __str__(self) -> str:

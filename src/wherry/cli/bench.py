@@ -124,7 +124,7 @@ def bench_command(
     loading, fields = options.split(typed)
     plan = _plan(fields)
     if plot and plot.suffix.lower() != ".svg":
-        raise UsageError(f"{plot} is no .svg. Type: --plot {plot.with_suffix('.svg')}")
+        raise UsageError(f"{plot} is not an .svg file. Type: --plot {plot.with_suffix('.svg')}")
     if url is not None:
         _no_load_options(ctx, loading)
         target, measured = asyncio.run(_server(url, model, api_key, timeout, plan))

@@ -156,7 +156,7 @@ class Talk:
         try:
             write(pieces())
             if ends[-1:] == ["length"] and "max_tokens" not in fields:
-                click.echo("[the context is full; /reset begins anew]", err=True)
+                click.echo("[the context is full; /reset starts again]", err=True)
         except KeyboardInterrupt:
             click.echo(" [stopped]", err=True)
         return "".join(said)

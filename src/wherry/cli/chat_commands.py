@@ -95,7 +95,7 @@ def _params(talk: Talk, rest: str) -> None:
     for word in rest.split():
         name, equals, value = word.partition("=")
         if not equals:
-            raise UsageError(f"{word!r} is no NAME=VALUE. Type: /params temperature=0.2")
+            raise UsageError(f"{word!r} is not NAME=VALUE. Type: /params temperature=0.2")
         if value:
             changed[name] = _value(value)
         else:

@@ -66,10 +66,10 @@ def read(path: Path) -> Saved:
         system, turns = _turns(raw.get("messages"))
         fields = raw.get("fields", {})
         if not isinstance(fields, Mapping):
-            raise ValueError("fields is no object")
+            raise ValueError("fields is not an object")
     except (OSError, ValueError) as e:
         raise UsageError(
-            f"{path} is no conversation ({e}). One is written by: wherry chat MODEL --save {path}"
+            f"{path} is not a conversation ({e}). Write one: wherry chat MODEL --save {path}"
         ) from e
     return Saved(str(raw.get("model", "")), system, turns, dict(fields))
 
@@ -77,7 +77,7 @@ def read(path: Path) -> Saved:
 def _turns(messages: Any) -> tuple[str | None, list[Message]]:
     """Split messages into the system message and alternating turns."""
     if not isinstance(messages, list):
-        raise ValueError("messages is no array")
+        raise ValueError("messages is not an array")
     for i, message in enumerate(messages):
         known = isinstance(message, dict) and set(message) == {"role", "content"}
         if not known or not all(isinstance(v, str) for v in message.values()):

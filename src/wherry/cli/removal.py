@@ -30,7 +30,9 @@ class _Duration(click.ParamType[float]):
     ) -> float:
         found = re.fullmatch(r"(\d+)([dhms])", str(value))
         if not found:
-            self.fail(f"{value!r} is no duration; type a number and d, h, m or s: 30d", param, ctx)
+            self.fail(
+                f"{value!r} is not a duration; type a number and d, h, m or s: 30d", param, ctx
+            )
         return float(int(found[1]) * _SECONDS[found[2]])
 
 

@@ -22,7 +22,7 @@ class _Permissions(click.ParamType[int]):
         except ValueError:
             mode = -1
         if not 0 <= mode <= 0o777:
-            self.fail(f"{value!r} are no permissions; give them as chmod has them: 660", param, ctx)
+            self.fail(f"{value!r} is not a file mode; type one as for chmod: 660", param, ctx)
         return mode
 
 

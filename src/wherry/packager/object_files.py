@@ -44,7 +44,7 @@ def read(path: Path) -> list[ObjectFile]:
         return [_parse(name, content) for name, content in members]
     except (struct.error, IndexError, ValueError, KeyError) as e:
         raise ToolchainError(
-            f"{path} is no library of ELF or Mach-O objects of 64 bits: {e}."
+            f"{path} is not a library of ELF or Mach-O objects of 64 bits: {e}."
         ) from e
 
 

@@ -110,8 +110,8 @@ def folders_in(place: Path) -> dict[str, Path]:
     found = [path for path in sorted(place.iterdir()) if (path / MANIFEST).is_file()]
     if not found:
         raise ArtifactError(
-            f"{place} is no site (index.html), no compiled model ({MANIFEST}), and has none in it. "
-            f"Type: wherry compile MODEL --target {TARGETS[0]} -o {place}"
+            f"{place} is neither a site (index.html) nor a compiled model ({MANIFEST}), and has "
+            f"none in it. Type: wherry compile MODEL --target {TARGETS[0]} -o {place}"
         )
     return {f"{MODELS}/{path.name}/": path for path in found}
 

@@ -60,7 +60,7 @@ def test_the_evaluation_is_not_what_was_calibrated_on():
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b" \n", "is empty"), (b"\xff\xfe", "no text in UTF-8"), (None, "cannot be read")],
+    [(b" \n", "is empty"), (b"\xff\xfe", "is not UTF-8 text"), (None, "cannot be read")],
 )
 def test_a_file_that_is_no_text(tmp_path, content, said):
     path = tmp_path / "text"

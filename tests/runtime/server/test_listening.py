@@ -42,6 +42,6 @@ def test_a_socket_file_that_cannot_be_made(tmp_path):
         checked(uds=tmp_path / "none" / "socket")
     path = tmp_path / "letter"
     path.write_text("of somebody")
-    with pytest.raises(UsageError, match="a file of that name, which is no socket"):
+    with pytest.raises(UsageError, match="a file of that name exists, which is not a socket"):
         checked(uds=path)
     assert path.read_text() == "of somebody"

@@ -187,7 +187,7 @@ def test_a_folder(tmp_path, caplog):
     ]
     assert found.specs[0].options == {"context": 100}
     (record,) = caplog.records
-    assert "notes is no model (it has no wherry.json or config.json)" in record.getMessage()
+    assert "notes is not a model (it has no wherry.json or config.json)" in record.getMessage()
     with pytest.raises(UsageError, match="one model, not a folder of models"):
         read(tmp_path / "models/b")
 

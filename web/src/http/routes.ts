@@ -147,6 +147,6 @@ async function bodyOf(request: Request): Promise<object> {
     const why = error instanceof Error ? error.message : String(error);
     throw new RequestError(`The body is not JSON: ${why}`, { reason: "invalid_json" });
   }
-  if (!isObject(body)) throw new RequestError("The request is no JSON object");
+  if (!isObject(body)) throw new RequestError("The request is not a JSON object");
   return body;
 }

@@ -81,7 +81,7 @@ function parsed(text: string): JsonObject {
     // the error is thrown below
   }
   throw new ModelError(
-    `This is no compiled model: its ${MANIFEST} is no JSON object. ` +
+    `This is not a compiled model: its ${MANIFEST} is not a JSON object. ` +
       "Compile one: wherry compile MODEL --target webgpu -o DIR",
   );
 }

@@ -117,8 +117,8 @@ class CompactReply:
         summary = choices[0].text.strip()
         if not summary:
             raise RequestError(
-                "The model wrote no summary of this conversation; ask another model, or begin "
-                "anew with the part of it that matters",
+                "The model wrote no summary of this conversation; try another model, or start "
+                "again with the part of it that matters",
                 code="compaction_failed",
             )
         item = {"id": new_id("cmp"), "type": "compaction", "encrypted_content": sealed(summary)}

@@ -159,8 +159,8 @@ class Memory:
 def _missing(what: str, id: str) -> NoReturn:
     raise ApiError(
         404,
-        f"There is no {what} {id[:100]!r} here: it was never kept, was deleted, or made room for "
-        "others; and what is kept ends with the server",
+        f"There is no {what} {id[:100]!r} here: it was never stored, was deleted, or was dropped "
+        "for newer ones; the store ends with the server",
         param=f"{what}_id",
         code=f"{what}_not_found",
     )

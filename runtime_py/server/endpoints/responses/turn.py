@@ -221,7 +221,7 @@ class Turn:
         if kept is None:
             raise RequestError(
                 f"There is no response {id!r} here to continue: it was never stored, was deleted, "
-                "or made room for others; and what is kept ends with the server",
+                "or was dropped for newer ones; the store ends with the server",
                 param="previous_response_id",
                 code="previous_response_not_found",
             )
