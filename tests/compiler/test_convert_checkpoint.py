@@ -66,7 +66,7 @@ def test_an_index_that_does_not_fit_is_refused(tmp_path):
         open_checkpoint(tmp_path)
     for name in ("../secret.safetensors", "", "..", "a" * 5000, "a\0", "\ud800"):
         index.write_text(json.dumps({"weight_map": {"a": name}}))
-        with pytest.raises(ModelError, match="no files of its folder"):
+        with pytest.raises(ModelError, match="not in its folder"):
             open_checkpoint(tmp_path)
     index.write_text("[]")
     with pytest.raises(ModelError, match="no readable weight_map"):

@@ -112,7 +112,7 @@ def test_a_file_with_a_program_is_refused_and_does_not_run(tmp_path, capfd):
 def test_what_is_no_tensor_and_a_damaged_file(tmp_path):
     path = tmp_path / PICKLED
     torch.save({"w": torch.zeros(2), "step": 7, "optimizer": {"a": torch.zeros(1)}}, path)
-    with pytest.raises(ModelError, match=r"no tensor:\n.*step\n.*optimizer"):
+    with pytest.raises(ModelError, match=r"not tensors:\n.*step\n.*optimizer"):
         open_checkpoint(tmp_path)
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(ModelError, match="damaged"):

@@ -140,7 +140,9 @@ def test_a_site_is_served_as_it_is(folders, tmp_path, page):
 
 def test_what_cannot_be_served(folders, tmp_path):
     (empty := tmp_path / "empty").mkdir()
-    with pytest.raises(ArtifactError, match=r"no site.*wherry compile MODEL --target webgpu"):
+    with pytest.raises(
+        ArtifactError, match=r"neither a site.*wherry compile MODEL --target webgpu"
+    ):
         server.app_of(empty)
     (cuda := tmp_path / "cuda" / "m").mkdir(parents=True)
     artifacts.write(cuda, target={"kind": "cuda", "name": "cuda"})

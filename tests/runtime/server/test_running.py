@@ -181,7 +181,7 @@ def test_what_a_killed_server_leaves_is_no_hindrance(tmp_path):
     with unix_socket(path, 0o600):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("mine")
-    with pytest.raises(UsageError, match="no socket"), unix_socket(path, 0o600):
+    with pytest.raises(UsageError, match="not a socket"), unix_socket(path, 0o600):
         pass
     assert path.read_text() == "mine"
 
