@@ -157,5 +157,5 @@ def test_addresses(typed, address):
 
 @pytest.mark.parametrize("typed", ["ftp://a", "http://", "http://a:port"])
 def test_no_addresses(typed):
-    with pytest.raises(UsageError, match="not an? (HTTP )?URL"):
+    with pytest.raises(UsageError, match=r"not an? (HTTP )?URL"):
         Address.parse(typed)
