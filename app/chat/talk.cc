@@ -78,10 +78,7 @@ Talk::Talk(const Fields& fields, const Dialect* dialect)
       messages_(conversation(*fields.find("messages"), asked_.tools, dialect_)) {}
 
 Value Talk::variables() const {
-  Items made;
-  for (const std::string& name : dialect_.tool_variables()) {
-    if (!asked_.tools.empty()) made.emplace_back(name, json::make_list(asked_.tools));
-  }
+  Items made = dialect_.tool_variables().of(asked_.tools);
   add_effort(made, fields_, dialect_);
   if (const Value* more = fields_.find("chat_template_kwargs")) {
     made.insert(made.end(), more->dict().items.begin(), more->dict().items.end());

@@ -1,5 +1,7 @@
 #include "app/template/chat_template.h"
 
+#include <ctime>
+
 #include "app/template/globals.h"
 #include "app/template/parser.h"
 #include "app/template/runtime.h"
@@ -11,10 +13,24 @@ namespace {
 
 constexpr size_t kLargestSource = size_t{1} << 18;  // upper bound on a template's characters
 constexpr size_t kLongestReason = 1000;
+constexpr const char* kDatetime = "datetime";  // a variable of Firefunction's template
 
 std::string reason(const Failure& failure) {
   const std::string whole = failure.what();
   return whole.empty() ? "it raises an exception" : whole.substr(0, byte_of(whole, kLongestReason));
+}
+
+// Returns the present time, as "2026-11-28 16:34:59 GMT".
+std::string date_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+#if defined(_WIN32)
+  gmtime_s(&utc, &now);
+#else
+  gmtime_r(&now, &utc);
+#endif
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S GMT", &utc)};
 }
 
 void add(std::vector<std::pair<Value, Value>>& into, const Value& from) {
@@ -51,6 +67,7 @@ std::string ChatTemplate::render(const Value& messages, bool add_generation_prom
     add(items, special_tokens_);
     items.emplace_back("tools", Value());
     items.emplace_back("documents", Value());
+    if (program_->variables.count(kDatetime) > 0) items.emplace_back(kDatetime, date_text());
     add(items, variables);
     items.emplace_back("messages", messages);
     items.emplace_back("add_generation_prompt", add_generation_prompt);

@@ -63,8 +63,25 @@ Value Runtime::call(const Value& function, const Arguments& given) {
   return made;
 }
 
+// Returns the function that a call names. A list of a namespace has methods that change it, too.
+Value Runtime::function_of(const Expression& called, const FramePtr& frame) {
+  if (called.kind != ExpressionKind::kAttribute || !changes_lists(called.constant.text()) ||
+      called.parts[0]->kind != ExpressionKind::kAttribute) {
+    return evaluate(called, frame);
+  }
+  const Expression& list = *called.parts[0];
+  const Value owner = evaluate(*list.parts[0], frame);
+  budget_.step();
+  const Value values = attribute(owner, list.constant);
+  budget_.step();
+  if (!owner.is(Kind::kNamespace) || !values.is(Kind::kList)) {
+    return attribute(values, called.constant);
+  }
+  return changing_method(owner, list.constant.text(), called.constant.text());
+}
+
 Value Runtime::run_call(const Expression& node, const FramePtr& frame, const Value* caller) {
-  const Value function = evaluate(*node.parts[0], frame);
+  const Value function = function_of(*node.parts[0], frame);
   Arguments given = arguments_of(*node.arguments, frame);
   if (caller != nullptr) given.named.emplace_back("caller", *caller);
   return call(function, given);

@@ -1,4 +1,5 @@
-// Implements the methods of texts, numbers, lists and dictionaries that do not modify them.
+// Implements the methods of texts, numbers, lists and dictionaries, and those by which a namespace
+// changes its lists.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -173,7 +174,41 @@ Value as_markup(const Value& made) {
   return made.is(Kind::kList) ? make_list(std::move(items)) : make_tuple(std::move(items));
 }
 
+// Takes an item out of a list, as Python's list.pop does.
+Value popped(Values& items, const Arguments& given) {
+  const Bound arguments(given, {"index="});
+  const Value index = arguments.or_else(0, Value(-1));
+  if (!index.is_integer()) fail("pop takes an integer");
+  const auto size = static_cast<int64_t>(items.size());
+  const int64_t at = index.integer() < 0 ? index.integer() + size : index.integer();
+  if (at < 0 || at >= size) fail("pop from a list without such an item");
+  Value item = items[static_cast<size_t>(at)];
+  items.erase(items.begin() + at);
+  return item;
+}
+
 }  // namespace
+
+bool changes_lists(const std::string& name) { return name == "append" || name == "pop"; }
+
+Value changing_method(const Value& owner, const std::string& list, const std::string& name) {
+  return make_function(
+      name,
+      [=](Budget& budget, const Arguments& given) {
+        const auto& space = owner.as<Namespace>();
+        Values items = space.find(list)->items();
+        Value result;
+        if (name == "pop") {
+          result = popped(items, given);
+        } else {
+          const Bound arguments(given, {"object"});
+          items.push_back(*arguments[0]);
+        }
+        space.set(list, budget.made(make_list(std::move(items))));
+        return result;
+      },
+      "builtin_function_or_method");
+}
 
 std::optional<Value> method_of(const Value& owner, const std::string& name) {
   switch (owner.kind()) {

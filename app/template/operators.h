@@ -23,6 +23,11 @@ Value item(const Value& value, const Value& key);
 // Returns what Python's getattr finds; nothing if there is no such method. methods.cc implements
 // it.
 std::optional<Value> method_of(const Value& owner, const std::string& name);
+// Whether a list of a namespace has a method of this name that changes the list.
+bool changes_lists(const std::string& name);
+// Returns such a method. Values do not change, so the namespace gets a new list, as with
+// `set ns.list = ns.list + [x]`. Kimi K2's templates in GGUF files need it.
+Value changing_method(const Value& owner, const std::string& list, const std::string& name);
 
 // Implement pattern % values, and pattern.format(...). escapes: values are
 // HTML-escaped.

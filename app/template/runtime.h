@@ -73,6 +73,7 @@ class Runtime {
   // Evaluate expressions; expressions.cc implements them.
   Value evaluate(const Expression& node, const FramePtr& frame);
   Value lookup(Name name, const FramePtr& frame);
+  Value function_of(const Expression& called, const FramePtr& frame);
   Value run_call(const Expression& node, const FramePtr& frame, const Value* caller);
   Value run_filter(const Expression& node, const Value& value, const FramePtr& frame);
   Value run_concat(const Expression& node, const FramePtr& frame);

@@ -27,10 +27,9 @@ Value with_call(const Value& arguments) {
 
 Dialect::Dialect(jinja::ChatTemplate chat_template, const std::string& tool_format,
                  const std::function<bool(const std::string&)>& known)
-    : template_(std::move(chat_template)), thoughts_(thoughts_of(template_.source())) {
-  for (const char* name : {"tools", "xml_tools", "functions"}) {
-    if (knows(name)) tool_variables_.emplace_back(name);
-  }
+    : template_(std::move(chat_template)),
+      tool_variables_(template_),
+      thoughts_(thoughts_of(template_.source())) {
   family_ = tool_format.empty() ? &found(known) : &family_named(tool_format);
   ask();
   history_.emplace(template_, *family_, tool_variables_, takes_text_);
@@ -52,7 +51,7 @@ const Family& Dialect::found(const std::function<bool(const std::string&)>& know
 // Returns the messages rendered with the template; "" if it rejects them.
 std::string Dialect::tried(const Value& messages) const {
   try {
-    return template_.render(messages, false, Value());
+    return template_.render(messages, false, json::make_dict(tool_variables_.of({})));
   } catch (const jinja::Refused&) {
     return "";
   }

@@ -12,6 +12,7 @@
 #include "app/tools/families.h"
 #include "app/tools/history.h"
 #include "app/tools/thoughts.h"
+#include "app/tools/tool_variables.h"
 
 namespace wherry::app {
 
@@ -33,7 +34,7 @@ class Dialect {
   const std::optional<Thoughts>& thoughts() const { return thoughts_; }
   // Whether the template describes tools to the model; otherwise a system message must do so.
   bool native() const { return !tool_variables_.empty(); }
-  const Texts& tool_variables() const { return tool_variables_; }
+  const ToolVariables& tool_variables() const { return tool_variables_; }
   bool knows(const std::string& variable) const;  // whether the template reads a variable
   // Whether the template expects the arguments of earlier calls as JSON text rather than objects.
   bool takes_text() const { return takes_text_; }
@@ -53,7 +54,7 @@ class Dialect {
   void ask();
 
   jinja::ChatTemplate template_;
-  Texts tool_variables_;
+  const ToolVariables tool_variables_;
   const Family* family_;
   std::optional<Thoughts> thoughts_;
   bool takes_text_ = false, takes_calls_ = false, takes_system_ = false;

@@ -117,7 +117,7 @@ std::vector<Example> examples(size_t step, bool as_text) {
   }
 }
 
-Value example_tools() {
+Values example_tools() {
   Values made;
   for (const char* name : {"needlef", "needleg"}) {
     const Value properties =
@@ -130,7 +130,7 @@ Value example_tools() {
                            {"parameters", json::make_dict({{"type", "object"},
                                                            {"properties", properties}})}})}}));
   }
-  return json::make_list(std::move(made));
+  return made;
 }
 
 bool same(const Values& a, const Values& b) {
@@ -145,7 +145,7 @@ bool calls_in(const Values& messages) {
 }  // namespace
 
 History::History(const jinja::ChatTemplate& chat_template, const Family& family,
-                 const Texts& tool_variables, bool takes_text)
+                 const ToolVariables& tool_variables, bool takes_text)
     : template_(chat_template),
       family_(family),
       tool_variables_(tool_variables),
@@ -190,10 +190,8 @@ Values History::stepped(size_t step, const Values& messages) const {
 // tools are part of the prompt, too, so names are looked for in what the calls add to it.
 bool History::shows(const Values& messages, const Texts& texts) const {
   const auto rendered = [&](const Values& some) {
-    std::vector<std::pair<Value, Value>> variables;
-    if (needs_tools_ || calls_in(messages)) {
-      for (const std::string& name : tool_variables_) variables.emplace_back(name, example_tools());
-    }
+    const bool with_tools = needs_tools_ || calls_in(messages);
+    auto variables = tool_variables_.of(with_tools ? example_tools() : Values());
     return template_.render(json::make_list(some), true, json::make_dict(std::move(variables)));
   };
   try {

@@ -13,6 +13,7 @@
 
 #include "app/template/chat_template.h"
 #include "app/tools/families.h"
+#include "app/tools/tool_variables.h"
 
 namespace wherry::app {
 
@@ -26,10 +27,10 @@ struct Adapted {
 
 class History {
  public:
-  // The references must outlive the object. tool_variables: the template's variables that contain
-  // tools. takes_text: whether it needs the arguments of calls as JSON text.
+  // The references must outlive the object. takes_text: whether the template needs the arguments of
+  // calls as JSON text.
   History(const jinja::ChatTemplate& chat_template, const Family& family,
-          const Texts& tool_variables, bool takes_text);
+          const ToolVariables& tool_variables, bool takes_text);
 
   // Whether `adapted` may change anything.
   bool needed() const;
@@ -47,7 +48,7 @@ class History {
 
   const jinja::ChatTemplate& template_;
   const Family& family_;
-  const Texts& tool_variables_;
+  const ToolVariables& tool_variables_;
   const bool takes_text_;
   bool needs_tools_ = false;  // whether the template fails without tools
   bool drops_text_ = false;   // whether the text of a turn with calls is lost in any form

@@ -2,8 +2,9 @@
 //
 // They behave as Python's do: True == 1, dictionaries keep their order, texts are counted in code
 // points. Lists and dictionaries are immutable once created (the sandbox of templates forbids
-// changes), so their size, which the budget of a template needs, is known at creation. Only a
-// namespace can form a reference cycle; the renderer that created the namespace clears it.
+// changes, and a namespace gets a new list where its own changes), so their size, which the budget
+// of a template needs, is known at creation. Only a namespace can form a reference cycle; the
+// renderer that created the namespace clears it.
 #ifndef WHERRY_APP_VALUE_VALUE_H_
 #define WHERRY_APP_VALUE_VALUE_H_
 

@@ -138,9 +138,12 @@ class _Audit:
     def __init__(self, root: dict[str, Any], original: dict[str, Any]) -> None:
         self.problems: list[str] = []
         self._root = root
+        # Objects whose ids are keys below; an expansion drops some, and another object would get
+        # the id of a dropped one.
+        self._kept: list[Any] = [*objects(root)]
         self._seen: set[int] = set()
         self._references = References(root)
-        pairs = zip(objects(root), objects(original), strict=True)
+        pairs = zip(self._kept, objects(original), strict=True)
         self._originals = {id(rewritten): as_sent for rewritten, as_sent in pairs}
         # id of a schema that an expansion moves or creates -> its path in the client's schema
         self._places: dict[int, str] = {}
@@ -158,6 +161,7 @@ class _Audit:
             self._add(path, f"a schema is an object or a boolean, not {_kind(schema)}")
             return
         self._seen.add(id(schema))
+        self._kept.append(schema)
         if depth > MAX_DEPTH or len(self._seen) > MAX_SCHEMAS:
             if not self.problems:
                 self._add(
@@ -188,6 +192,7 @@ class _Audit:
     def _place(self, schema: Any, path: str) -> None:
         if isinstance(schema, dict):
             self._places[id(schema)] = path
+            self._kept.append(schema)
 
     def _check(self, schema: dict[str, Any], path: str) -> None:
         for name in [n for n in schema if n in REFUSED]:

@@ -8,12 +8,14 @@ for the open one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 Schema = dict[str, Any]
 
 # keywords by which a schema says itself which other properties, or how many, there are
 _SAYS_MORE = ("additionalProperties", "minProperties", "maxProperties")
+_NAMED = ("$anchor", "$defs", "$id", "definitions")  # what only one schema may have
 _OF_OBJECTS = frozenset({*_SAYS_MORE, "properties", "patternProperties", "required"})
 
 
@@ -27,6 +29,14 @@ def close(root: Schema, resolve: Callable[[Schema], Any]) -> None:
     closing = _Closing(resolve)
     closing.place(root)
     closing.close()
+    for shared, together, references in closing.shared():
+        definitions = root.setdefault("$defs", {})
+        if not isinstance(definitions, dict):
+            return
+        name = next(n for n in map("closed-{}".format, count()) if n not in definitions)
+        definitions[name] = _closed(shared, together)
+        for reference in references:
+            reference["$ref"] = f"#/$defs/{name}"
 
 
 class _Closing:
@@ -36,6 +46,7 @@ class _Closing:
         self._resolve = resolve
         self._places: dict[int, list[Schema]] = {}  # id of a place -> its schemas, itself first
         self._parts: set[int] = set()  # ids of schemas that hold together with others
+        self._references: dict[int, list[Schema]] = {}  # id of a place -> the `$ref`s to it
 
     def place(self, root: Any) -> None:
         """Note the places below a schema that describes a value alone."""
@@ -48,6 +59,8 @@ class _Closing:
                 alone = self._alone(schema)
                 if alone is not None:
                     self._places[id(schema)] = []
+                    if "$ref" in schema:
+                        self._references.setdefault(id(alone[0]), []).append(schema)
                     open_places += alone
                     continue
             together = self._together(schema)
@@ -109,6 +122,16 @@ class _Closing:
             if together and key not in self._parts:
                 _close(together[0], together)
 
+    def shared(self) -> Iterator[tuple[Schema, list[Schema], list[Schema]]]:
+        """Yield the schemas that hold alone in one place and with others in another.
+
+        With each come those of its place, and the references to it that hold alone.
+        """
+        for key, together in self._places.items():
+            references = [r for r in self._references.get(key, ()) if id(r) not in self._parts]
+            if together and key in self._parts and references:
+                yield together[0], together, references
+
 
 def _close(schema: Schema, together: list[Schema]) -> None:
     if any(name in part for part in together for name in _SAYS_MORE):
@@ -127,6 +150,13 @@ def _close(schema: Schema, together: list[Schema]) -> None:
         own = _map(schema.get("patternProperties"))
         schema["patternProperties"] = {**own, **{p: {} for p in patterns if p not in own}}
     schema["additionalProperties"] = False
+
+
+def _closed(shared: Schema, together: list[Schema]) -> Schema:
+    """Return a closed copy of a schema; its subschemas are the same objects."""
+    copy = {name: value for name, value in shared.items() if name not in _NAMED}
+    _close(copy, [copy, *together[1:]])
+    return copy
 
 
 def _says_objects(schema: Schema) -> bool:

@@ -25,7 +25,7 @@ from .guard.tenants import Asker
 from .models import Models
 from .observing.record import current
 from .wire.errors import ApiError, shutting_down
-from .wire.framing import ADAPTED_HEADER, OPENAI, Framing, ignored_header
+from .wire.framing import OPENAI, Framing, headers_of, ignored_header
 from .wire.json_body import encoded, encoded_blocks, parse_json
 from .wire.streams import ClientGone, StreamedAnswer, WholeAnswer, while_connected
 
@@ -221,9 +221,7 @@ async def _respond(
     reply: Reply[Any, Any],
 ) -> Response:
     current().begun(request.model, generation, stream=bool(request.stream))
-    headers = ignored_header(endpoint.ignored(request))
-    if changes := generation.plan.adapted:
-        headers[ADAPTED_HEADER] = ", ".join(changes)
+    headers = headers_of(endpoint.ignored(request), generation.plan.adapted)
     if request.stream:
         stream = AsyncStream(generation, sink, Streaming(generation, reply))
         return StreamedAnswer(stream, endpoint.framing, headers, held.pop_all())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -47,6 +47,11 @@ def _strftime_now(pattern: str) -> str:
     if len(pattern) > _LONGEST_DATE:
         raise TooCostly(f"it has a date of {len(pattern)} characters")
     return datetime.now().strftime(pattern)
+
+
+def _date_text() -> str:
+    """Return the present time as the variable `datetime` of Firefunction's template."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S GMT")
 
 
 def _environment() -> BudgetedEnvironment:
@@ -141,6 +146,7 @@ class ChatTemplate:
             **self.special_tokens,
             "tools": None,
             "documents": None,
+            **({"datetime": _date_text()} if "datetime" in self.variables else {}),
             "add_generation_prompt": add_generation_prompt,
             **(variables or {}),
             "messages": [dict(m) for m in messages],

@@ -36,6 +36,8 @@ _PER_CHARACTER = 4  # minimum size of a character in a list
 _OUTSIDE = frozenset({"", "default", "d", "length", "count", "first", "last"})
 # Filters that are removed: they are for HTML, and their results grow in other ways.
 _REMOVED = ("urlize", "xmlattr", "wordwrap", "pprint")
+# Methods that change a list, which a list of a namespace has, too; see `list_method`.
+_CHANGING = ("append", "pop")
 _PERCENT = re.compile(r"%(?:\([^)]*\))?[-+ #0]*(\*|\d+)?(?:\.(\*|\d+))?")
 
 
@@ -127,6 +129,14 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         for loop in source.find_all(nodes.For):
             counted = nodes.EnvironmentAttribute("counted")
             loop.iter = nodes.Call(counted, [loop.iter], [], None, None)
+        for call in source.find_all(nodes.Call):
+            method = call.node
+            if not isinstance(method, nodes.Getattr) or method.attr not in _CHANGING:
+                continue
+            if isinstance(method.node, nodes.Getattr):
+                names = [nodes.Const(method.node.attr), nodes.Const(method.attr)]
+                found = nodes.EnvironmentAttribute("list_method")
+                call.node = nodes.Call(found, [method.node.node, *names], [], None, None)
         return super()._generate(source, *args, **kwargs)
 
     def counted(self, values: Any) -> Counted:
@@ -136,6 +146,25 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
     def made(self, value: Any) -> Any:
         """Return a value that generated code created, with its size counted."""
         return self.budget.made(value)
+
+    def list_method(self, owner: Any, name: str, method: str) -> Any:
+        """Return a method of the list that a namespace has under a name; it may change the list.
+
+        As with `set ns.list = ns.list + [x]`, the namespace gets a new list: a list that is part of
+        another value stays as it is, and with it all sizes that were counted. Other lists, such as
+        the request's, have no such methods. Kimi K2's templates in GGUF files need it.
+        """
+        values = self.getattr(owner, name)
+        if not isinstance(owner, Namespace) or not isinstance(values, list):
+            return self.getattr(values, method)
+
+        def changed(*args: Any) -> Any:
+            new = [*self.getattr(owner, name)]
+            result = getattr(new, method)(*args)
+            owner[name] = self.budget.made(new)
+            return result
+
+        return changed
 
     def joined(self, join: Callable[[Iterable[Any]], str], values: Sequence[Any]) -> str:
         """Return the result of the `~` operator, with its size counted."""

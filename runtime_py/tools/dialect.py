@@ -15,7 +15,8 @@ from .history import Adapted, History
 from .reasoning import Thoughts, thoughts_of
 
 # names of template variables that contain tools
-_TOOL_VARIABLES = ("tools", "xml_tools", "functions")
+_FUNCTIONS = "functions"
+_TOOL_VARIABLES = ("tools", "xml_tools", _FUNCTIONS)
 THINKING_VARIABLES = ("enable_thinking", "thinking")
 _NEEDLE = "needle7"
 
@@ -73,7 +74,27 @@ class Dialect:
 
     def tool_variables(self, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the template variables that contain tools."""
-        return {name: list(tools) for name in self._tool_variables} if tools else {}
+        made: dict[str, Any] = {name: list(tools) for name in self._tool_variables if tools}
+        if self._functions_as_text:
+            functions = [tool.get("function", tool) for tool in tools]
+            made[_FUNCTIONS] = json.dumps(functions, indent=4, ensure_ascii=False)
+        return made
+
+    @cached_property
+    def _functions_as_text(self) -> bool:
+        """Tell whether the template joins functions to a text, with or without tools.
+
+        Firefunction's does, and its model was trained on JSON in this layout.
+        """
+
+        def takes(functions: Any) -> bool:
+            user = {"role": "user", "content": "x"}
+            try:
+                return bool(self._template.render([user], variables={_FUNCTIONS: functions}))
+            except RequestError:
+                return False
+
+        return _FUNCTIONS in self._template.variables and not takes([]) and takes("[]")
 
     def knows(self, variable: str) -> bool:
         """Tell whether the template reads a variable."""
@@ -139,7 +160,8 @@ class Dialect:
     def _tried(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """Return the rendered messages; "" if the template refuses them."""
         try:
-            return self._template.render(messages, add_generation_prompt=False)
+            variables = self.tool_variables([])
+            return self._template.render(messages, add_generation_prompt=False, variables=variables)
         except RequestError:
             return ""
 

@@ -86,6 +86,21 @@ STATEMENTS = [
     "{% for one in ns.all if one.n is odd %}{{ one.n }}={{ one.text }};{% endfor %}{{ ns.all | map(attribute='n') | list }}"
     "{{ {'a': ns.all, 'b': (ns,)} }}{{ ns.all[-1] == ns.last }}{{ ns.last in ns.all }}{{ {'a': ns}.values() | list }}",
     "{{ [namespace(a=1)] | tojson }}",
+    # Lists of namespaces change, as Kimi K2's template in GGUF files has them.
+    "{% set ns = namespace(ids=[], n=3) %}{% for m in messages %}{% set _ = ns.ids.append(m.role) %}{% endfor %}"
+    "{{ ns.ids }}{{ ns.ids.pop(0) }}{{ ns.ids.pop() }}{{ ns.ids }}{{ ns.ids.append(ns.ids.pop(-1) ~ ns.ids) }}{{ ns.ids }}",
+    "{% set ns = namespace(ids=[1]) %}{% set old = [ns.ids] %}{% set _ = ns.ids.append(old) %}{{ old }}{{ ns.ids }}",
+    "{% set ns = namespace(ids=[]) %}{{ ns.ids.pop() }}",
+    "{% set ns = namespace(ids=[1]) %}{{ ns.ids.pop(1) }}",
+    "{% set ns = namespace(ids=[1]) %}{{ ns.ids.pop('a') }}",
+    "{% set ns = namespace(ids=[1]) %}{{ ns.ids.append() }}",
+    "{% set ns = namespace(ids=[1]) %}{{ ns.ids.clear() }}",
+    "{% set ns = namespace(ids='a') %}{{ ns.ids.append(1) }}",
+    "{% set ns = namespace(ids=messages) %}{{ ns.ids.append(1) }}{{ ns.ids | length }}{{ messages | length }}",
+    "{% set d = {'ids': []} %}{{ d.ids.append(1) }}",
+    "{{ nothing.ids.append(1) }}",
+    "{% set ns = namespace() %}{{ ns.ids.append(1) }}",
+    "{% set ids = [] %}{{ ids.append(1) }}",
     "{% if false %}{{ 1 | nothing }}{% endif %}{{ 'x' if true else 1 | nothing }}{{ 1 is nothing if false }}",
     "{{ messages[0].nothing.at_all }}",
     "{{ raise_exception('Roles must alternate') }}",

@@ -1,7 +1,8 @@
 """Coding agents, unchanged and with their defaults, finish a task: a tool call, one of MCP, words.
 
-The model is scripted: it answers by the number of results that the prompt has. Each agent is an npm
-package; the first run installs it under build/clients.
+The model is scripted: it answers by the number of results that the prompt has. It has three chat
+templates: one that takes all, and two with the rules of Qwen3.5 and Gemma, which refuse what the
+agents send. Each agent is an npm package; the first run installs it under build/clients.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tests.runtime import small_tokenizers
@@ -29,23 +31,59 @@ TOKENIZER = Tokenizer(small_tokenizers.byte_level(), {"eos_token": "</s>"})
 ADDED = {"a": 2, "b": 3}
 
 
+class Rules(NamedTuple):
+    """A chat template, how a model of it writes a call, and what the prompt has for a result."""
+
+    template: str
+    call: str
+    result: str
+
+
+REFUSE = "{{ raise_exception('never') }}"
+USERS = "messages | selectattr('role', 'equalto', 'user') | list"
+RULES = {
+    "all": Rules(TEMPLATE, "<tool_call>\n%s\n</tool_call>", "<|tool|>"),
+    # a user's message is needed, and a system message is the first
+    "qwen": Rules(
+        "{% if not (" + USERS + ") %}" + REFUSE + "{% endif %}{% for m in messages[1:] %}"
+        "{% if m.role == 'system' %}" + REFUSE + "{% endif %}{% endfor %}" + TEMPLATE,
+        "<tool_call>\n%s\n</tool_call>",
+        "<|tool|>",
+    ),
+    # roles alternate; there is no system message, and there are no tools
+    "gemma": Rules(
+        "{% if messages[0].role == 'system' %}" + REFUSE + "{% endif %}{% for m in messages %}"
+        "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}" + REFUSE + "{% endif %}"
+        "<|{{ 'model' if m.role == 'assistant' else m.role }}|>{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}<|model|>{% endif %}",
+        "%s",
+        "Result of {name}:",
+    ),
+}
+
+
 class Scripted:
     """A model that calls a shell, then a tool of MCP, then says that it is done."""
 
     def __init__(self, shell: str, command: dict, add: str) -> None:
-        calls = [{"name": shell, "arguments": command}, {"name": add, "arguments": ADDED}]
-        texts = [f"<tool_call>\n{json.dumps(call)}\n</tool_call>" for call in calls]
-        end = TOKENIZER.special_id("</s>")
-        self._plan = [[*TOKENIZER.encode(text), end] for text in (*texts, "All is done.")]
+        self._calls = [{"name": shell, "arguments": command}, {"name": add, "arguments": ADDED}]
         self._steps: dict[tuple[int, ...], int] = {}
         self._tools = f'"name": "{shell}"'
+
+    def follow(self, rules: Rules) -> None:
+        """Write and read as models with these rules do."""
+        texts = [rules.call % json.dumps(call) for call in self._calls]
+        end = TOKENIZER.special_id("</s>")
+        self._plan = [[*TOKENIZER.encode(text), end] for text in (*texts, "All is done.")]
+        self._results = {rules.result.format(name=call["name"]) for call in self._calls}
 
     def __call__(self, prompt, params, n):
         key = tuple(prompt)
         if key not in self._steps:
             text = TOKENIZER.decode(list(prompt), skip_special_tokens=False)
             # requests beside the task, as for a title, have no tools
-            self._steps[key] = text.count("<|tool|>") if self._tools in text else 2
+            count = sum(map(text.count, self._results))
+            self._steps[key] = count if self._tools in text else 2
         plan = self._plan[min(self._steps[key], 2)]
         return plan[min(n, len(plan) - 1)]
 
@@ -53,8 +91,8 @@ class Scripted:
         return False
 
 
-@pytest.fixture
-def task(tmp_path):
+@pytest.fixture(params=RULES)
+def task(tmp_path, request):
     """Runs an agent's command; the tools must have run."""
 
     def run(package: str, script: Scripted, files, command, variables=lambda url: {}) -> None:
@@ -66,7 +104,11 @@ def task(tmp_path):
             (home / ".made").touch()
         work = tmp_path / "work"
         work.mkdir()
-        model = make_model("x", template=TEMPLATE, context=CONTEXT, pages=10**6, script=script)
+        rules = RULES[request.param]
+        script.follow(rules)
+        model = make_model(
+            "x", template=rules.template, context=CONTEXT, pages=10**6, script=script
+        )
         with live(model) as url:
             for name, text in files(url, tmp_path).items():
                 (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

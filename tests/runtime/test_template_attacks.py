@@ -45,6 +45,8 @@ ATTACKS = {
     "sorting by an attribute": SPACE + "{{ ([0] * 9999)|map('default', ns, true)|sort(attribute='x')|length }}",
     "sorting a list by an attribute": SPACE + "{% set l = [ns, ns] %}" + "{% set l = l + l %}" * 12 + "{{ l|sort(attribute='x')|length }}",
     "a list whose namespaces grow": "{% set ns = namespace(x='') %}{% set l = [ns, ns] %}" + "{% set l = l + l %}" * 12 + BIG + "{% set ns.x = big %}{{ l|sort(attribute='x')|length }}",
+    "a list that grows": "{% set ns = namespace(l=[]) %}{% for a in range(99999) %}{% set _ = ns.l.append(a) %}{% endfor %}",
+    "a list in itself": "{% set ns = namespace(l=['aaaa']) %}{% for a in range(99) %}{% set _ = ns.l.append(ns.l) %}{% endfor %}",
     "sorting characters": BIG + "{{ big|sort }}",
     # numbers
     "a power": "{{ 10 ** 1000000000 }}",

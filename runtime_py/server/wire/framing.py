@@ -88,5 +88,13 @@ def ignored_header(names: Sequence[str]) -> dict[str, str]:
     return {IGNORED_HEADER: _printable(listed)} if names else {}
 
 
+def headers_of(ignored: Sequence[str], adapted: Sequence[str]) -> dict[str, str]:
+    """Return the headers that list fields without effect, and how the messages were adapted."""
+    headers = ignored_header(ignored)
+    if adapted:
+        headers[ADAPTED_HEADER] = ", ".join(adapted)
+    return headers
+
+
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)[:1024]

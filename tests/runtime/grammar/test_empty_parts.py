@@ -173,7 +173,22 @@ def test_objects_are_closed():
     schema = {"type": "object", "properties": {"a": {"const": 1}, "b": {"type": "object"}}}
     union = {"anyOf": [schema, {"properties": {"c": {"const": 2}}, "required": ["c"]}]}
     both = {"allOf": [schema, {"properties": {"c": {"const": 2}}, "required": ["d"]}]}
+    shared = {
+        "type": "object",
+        "properties": {
+            "x": {"$ref": "#/$defs/a"},
+            "y": {"allOf": [{"$ref": "#/$defs/a"}, {"properties": {"d": {"const": 3}}}]},
+        },
+        "$defs": {
+            "a": {**schema, "properties": {**schema["properties"], "n": {"$ref": "#/$defs/a"}}}
+        },
+    }
     for case, valid, invalid in (
+        (
+            shared,
+            ['{"x": {"a": 1, "n": {"n": {}}}}', '{"y": {"a": 1, "d": 3}}'],
+            ['{"x": {"d', '{"x": {"n": {"d', '{"y": {"e', '{"y": {"n": {"d'],
+        ),
         (schema, ['{"a": 1, "b": {"x": 2}}', "{}"], ['{"c']),
         ({**schema, "additionalProperties": True}, ['{"c": 1}'], ['{"a": 2']),
         ({"type": "object"}, ['{"c": 1}'], []),

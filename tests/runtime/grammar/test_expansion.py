@@ -127,3 +127,11 @@ def test_random_schemas():
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_many_random_schemas(seed):
     check_random(seed, 250)
+
+
+def test_a_new_schema_is_not_taken_for_a_dropped_one():
+    """Each `not` is dropped, and the next one's complement may be made in its place in memory."""
+    nothing, either = {"not": {"type": "null"}}, {"oneOf": [{"type": "null"}, {"type": "boolean"}]}
+    many = {f"p{i}": {"not": {"not": either}} if i % 2 else nothing for i in range(40)}
+    text = prepared({"type": "object", "properties": many})
+    assert "oneOf" not in text and '"not"' not in text

@@ -17,6 +17,7 @@ from ...support.waiting import until
 from ..conftest import core_of
 from ..live_server import live
 from ..test_fuzz_requests import mutate, spoil
+from ..tools.test_history import SYSTEM_FIRST
 from .asking import bearer, client_of, get, post
 from .socket_client import PATH, Refused, SocketClient
 from .sse import events
@@ -66,6 +67,15 @@ def freed(model):
 
 
 # ---- turns ----
+
+
+def test_how_messages_were_adapted_is_named(make):
+    late = [{"role": "user", "content": "hi"}, {"role": "system", "content": "needle"}]
+    with live(make(TEXT, template=SYSTEM_FIRST, context=8192)) as url, SocketClient(url) as client:
+        client.send(input=late)
+        assert client.turn()[0]["headers"] == {"X-Wherry-Adapted": "system-reminders"}
+        client.send(input="hi")
+        assert "headers" not in client.turn()[0]
 
 
 def test_events_are_those_of_a_stream(url):

@@ -12,7 +12,7 @@ from ....answer.generation import Generation
 from ....answer.shapes import Usage
 from ....tools.parts import CallArguments, CallBegin, Part, Reasoning, Text
 from ...wire.errors import ApiError
-from ...wire.framing import Plain, ignored_header
+from ...wire.framing import Plain, headers_of
 from .items import CALLS, Json, new_id
 from .tools import KnownTool
 
@@ -34,7 +34,8 @@ class ResponseReply:
         keep: callback that stores the complete response.
         thoughts: prefix of the reasoning events' names.
         tools: the tools of the request by the names that the model knows.
-        ignored: names of fields without effect, which the first event lists.
+        ignored: names of fields without effect, which the first event lists with the steps that
+            adapted the messages; None: HTTP's headers list them.
         writes: whether the response has output.
     """
 
@@ -46,7 +47,7 @@ class ResponseReply:
         thoughts: str = OPENAI_THOUGHTS,
         *,
         tools: Mapping[str, KnownTool] | None = None,
-        ignored: Sequence[str] = (),
+        ignored: Sequence[str] | None = None,
         writes: bool = True,
     ) -> None:
         self._head = head
@@ -63,9 +64,11 @@ class ResponseReply:
         Implements `Reply.opening`.
         """
         begun = self._response("in_progress")
-        named = ignored_header(self._ignored)
+        headers = {}
+        if self._ignored is not None:
+            headers = headers_of(self._ignored, generation.plan.adapted)
         self._events.add(
-            "response.created", response=begun, **({"headers": named} if named else {})
+            "response.created", response=begun, **({"headers": headers} if headers else {})
         )
         self._events.add("response.in_progress", response=begun)
         return self._events.taken()

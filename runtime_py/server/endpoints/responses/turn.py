@@ -150,7 +150,7 @@ class Turn:
             thoughts=self._thoughts,
             writes=plan.writes,
             # a WebSocket has no header for each response
-            ignored=ignored_fields(request) if self._local else (),
+            ignored=ignored_fields(request) if self._local else None,
         )
         return plan, self._reply
 
