@@ -6,16 +6,17 @@ number that a double expresses in its shortest digits; a constant is refused.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 _EXACT = 2**53  # every integer up to this one is exactly a double
 _LARGEST = 2**63 - 1  # the largest integer of llguidance; as a bound of integers it is exact
-_WIDEST = 10**18 - 1  # bound of integers without bounds, whose digits might never end
+_WIDEST = 10**18 - 1  # bound of numbers without one, whose digits might never end
+# The smallest divisor that llguidance takes, by which decimals behind the point are bounded, and
+# the decimals of bounds between which it has multiples.
+_FINEST, _DECIMALS = 1e-10, 9
 _DIGITS = 15  # number of digits up to which a decimal survives the conversion to a double
-# keywords after which an integer has few digits, or constants
-_LIMITS = frozenset(
-    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf const enum".split()
-)
+_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 
 
 def inexact(constant: Any) -> int | float | None:
@@ -61,11 +62,36 @@ def tighten(schema: dict[str, Any]) -> str | None:
 
 
 def bound(schema: dict[str, Any]) -> None:
-    """Bound the digits of integers that a schema does not limit."""
+    """Bound the digits of integers, and of numbers that a schema limits.
+
+    A number without limits may have an exponent, and llguidance does not write one beside limits:
+    6.6e-34 would end as 6.6. So its digits stay unbounded, as those of a multiple do, whose
+    automaton would have states for each digit and remainder.
+    """
     types = schema.get("type")
     named = types if isinstance(types, list) else [types]
-    if "integer" in named and "number" not in named and not _LIMITS & schema.keys():
-        schema |= {"minimum": -_WIDEST, "maximum": _WIDEST}
+    limits = {name: schema[name] for name in _BOUNDS if _is_number(schema.get(name))}
+    fractions = "number" in named
+    if {"const", "enum", "multipleOf"} & schema.keys():
+        return
+    if not (limits if fractions else "integer" in named):
+        return
+    if not limits.keys() & {"maximum", "exclusiveMaximum"}:
+        schema["maximum"] = _beyond(max(limits.values(), default=0))
+    if not limits.keys() & {"minimum", "exclusiveMinimum"}:
+        schema["minimum"] = -_beyond(-min(limits.values(), default=0))
+    if fractions and all(map(_is_coarse, limits.values())):
+        schema["multipleOf"] = _FINEST
+
+
+def _beyond(bound: float) -> int:
+    """Return an upper bound for numbers above another one."""
+    return _WIDEST if bound < _WIDEST // 10 else _LARGEST
+
+
+def _is_coarse(bound: float) -> bool:
+    exponent = Decimal(str(bound)).normalize().as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -_DECIMALS
 
 
 def _inside(bound: int, whole: bool) -> int | None:

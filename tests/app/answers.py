@@ -19,18 +19,21 @@ from wherry.runtime.core.dispatcher import BlockingSink
 from wherry.runtime.shapes.requests import parse
 from wherry.runtime.shapes.vectors import ClassifyRequest, RerankRequest, ScoreRequest
 
-from .request_cases import TEMPLATE, Request
+from .request_cases import TEMPLATE, TOOL_TEMPLATE, Request
 
 
 def with_template(folder: Path, to: Path) -> Path:
-    """Copy a compiled folder and replace its chat template by the table's."""
+    """Copy a compiled folder and replace its chat templates by the table's."""
     to.mkdir(parents=True)
     for path in folder.iterdir():
         if path.name != MANIFEST:
             (to / path.name).symlink_to(path)
-    (to / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
     manifest = read_manifest(folder)
-    files = {**manifest.files, "chat_template.jinja": record(to / "chat_template.jinja")}
+    files = dict(manifest.files)
+    for name, text in (("", TEMPLATE), (".tool_use", TOOL_TEMPLATE)):
+        path = to / f"chat_template{name}.jinja"
+        path.write_text(text, encoding="utf-8")
+        files[path.name] = record(path)
     (to / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
     return to
 

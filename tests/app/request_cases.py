@@ -123,6 +123,8 @@ TEMPLATE = (
     )
     + "{% endif %}{% endset %}{{ raise_exception(said) if shown else said }}"
 )
+# The same model's template for chats with tools.
+TOOL_TEMPLATE = "{{ raise_exception(tools[0].function.name ~ ' for ' ~ messages[0].role) }}"
 # Of a model with TEMPLATE. What a template renders is in the error's message, or is answered.
 TEMPLATE_ERRORS: list[Request] = [
     {
@@ -131,7 +133,7 @@ TEMPLATE_ERRORS: list[Request] = [
     }
     for row, case in enumerate(_TABLE["templates"])
     if "messages" not in case["variables"]
-]
+] + [{"messages": ASK, "tools": [{"type": "function", "function": {"name": "f"}}]}]
 TEMPLATE_ANSWERS: list[Request] = [
     {"messages": _TABLE["messages"], "chat_template_kwargs": {"row": row}, **GREEDY}
     for row in (0, 1, 5, 8)

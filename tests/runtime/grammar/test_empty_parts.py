@@ -200,3 +200,30 @@ def test_objects_are_closed():
         grammar = compiled(case)
         assert all(accepts(grammar, text) for text in valid), case
         assert not any(begins(grammar, text) for text in invalid), case
+
+
+@pytest.mark.parametrize(
+    ("schema", "valid", "endless"),
+    [
+        ({"type": "integer"}, "9" * 18, "9" * 19),
+        ({"type": ["integer", "null"], "minimum": 0}, "9" * 18, "9" * 19),
+        ({"type": "integer", "exclusiveMaximum": 0}, "-" + "9" * 18, "-" + "9" * 19),
+        ({"type": "integer", "minimum": 10**18}, "9" + "0" * 18, "9" + "0" * 19),
+        ({"type": "number", "minimum": 0}, "9" * 18, "9" * 19),
+        ({"type": "number", "minimum": 0}, "0.0123456789", "0.01234567890"),
+        ({"type": "number", "maximum": 1.5}, "-1.0123456789", "-1.01234567890"),
+    ],
+)
+def test_digits_are_bounded(schema, valid, endless):
+    grammar = compiled(schema)
+    assert accepts(grammar, valid) and not begins(grammar, endless)
+    assert begins(grammar, endless[:-1])
+
+
+def test_a_number_without_limits_may_have_an_exponent():
+    assert accepts(compiled({"type": "number"}), "6.62607015e-34")
+
+
+def test_bounds_finer_than_the_decimals_still_have_values():
+    narrow = {"type": "number", "minimum": 1e-12, "maximum": 2e-12}
+    assert accepts(compiled(narrow), "0.0000000000015")
