@@ -171,6 +171,8 @@ CHATS = [
     row("x", test_history.ALTERNATE, messages=test_history.AGENT, tools=None),
     row("x", test_history.ONE_CALL, messages=PARALLEL),
     row("x", test_history.NO_CALLS, messages=PARALLEL),
+    row("x", test_history.FUNCTIONS, messages=PARALLEL),
+    row("x", test_history.FUNCTIONS, tools=None),
     row("x", messages=OLDER),
     row(
         "on.", messages=[*ASK, {"role": "assistant", "content": "go ", "prefix": True}], tools=None

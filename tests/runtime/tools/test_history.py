@@ -69,6 +69,13 @@ STRICT_WITH_CALLS = (
     "{% if m.tool_calls %}{{ m.tool_calls | tojson }}{% else %}" + TURN + "{% endif %}{% endfor %}"
 )
 
+# As Firefunction's template, which is rendered with functions, as JSON, or not at all.
+FUNCTIONS = (
+    "{{ 'Functions: ' + functions }}{{ '.' if (datetime + '').endswith(' GMT') }}"
+    "{% for m in messages %}" + TURN + "{% for c in m.tool_calls or [] %}"
+    "functools[{{ c.function | tojson }}]{% endfor %}{% endfor %}"
+)
+
 
 def system(text: str) -> dict[str, Any]:
     return {"role": "system", "content": text}
@@ -219,6 +226,16 @@ def test_calls_as_the_family_writes_them():
     written = "<|tool_call_start|>[f(x='1'), g(x='2')]<|tool_call_end|>"
     assert in_order(text, f"[assistant]t\n{written}", "[tool]r1", "[tool]r2")
     assert changes == ("calls-as-text",)
+
+
+def test_functions_as_a_text():
+    chat = [*TWO, result(1, "r1"), result(2, "r2")]
+    text, changes = prompt(FUNCTIONS, chat, tools=True)
+    functions, _, rest = text.removeprefix("Functions: ").partition("].")
+    assert [f["name"] for f in json.loads(functions + "]")] == ["f", "g"]
+    assert functions.startswith('[\n    {\n        "name": "f"')
+    assert in_order(rest, "t", '"x": "1"', '"x": "2"', "r1", "r2") and changes == ()
+    assert prompt(FUNCTIONS, [user("u")]) == ("Functions: [].[user]u", ())
 
 
 def test_older_fields_of_calls():
