@@ -64,7 +64,7 @@ def tighten(schema: dict[str, Any]) -> str | None:
 def bound(schema: dict[str, Any]) -> None:
     """Bound the digits of integers, and of numbers that a schema limits.
 
-    A number without limits may have an exponent, and llguidance does not write one beside limits:
+    A number without limits may have an exponent, and llguidance does not write one with limits:
     6.6e-34 would end as 6.6. So its digits stay unbounded, as those of a multiple do, whose
     automaton would have states for each digit and remainder.
     """
