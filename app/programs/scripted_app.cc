@@ -183,8 +183,9 @@ Value answer(const Fields& asked) {
                           {"answer", json::make_list(std::move(chunks))}});
 }
 
-std::string line_of(const Fields& asked) {
+std::string line_of(const std::string& line) {
   try {
+    const Fields asked(json::from_json(line));
     if (asked.has("family")) {
       const Family& family = family_of(asked.text("family"));
       return json::to_compact_json(
@@ -200,6 +201,8 @@ std::string line_of(const Fields& asked) {
     return error_json(error);
   } catch (const Error& error) {
     return error_json(error.what(), "error", "", "");
+  } catch (const json::Failure& error) {  // the line is nested too deeply
+    return error_json(error.what(), "error", "", "");
   }
 }
 
@@ -208,7 +211,6 @@ std::string line_of(const Fields& asked) {
 
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << wherry::app::line_of(wherry::app::Fields(wherry::json::from_json(line))) << "\n"
-              << std::flush;
+    std::cout << wherry::app::line_of(line) << "\n" << std::flush;
   }
 }
