@@ -16,6 +16,9 @@ constexpr size_t kMostNumberStates = 8000;
 // before it, unless the schema allows more. Doubles have fifteen digits, so a longer number might
 // be rounded across a bound.
 constexpr size_t kLongestFraction = 6, kLongestWhole = 9;
+// Upper bound on digits before the decimal point, unless a limit has as many. Multiples have none,
+// because each digit would add a state for each remainder.
+constexpr size_t kMostWhole = 19;
 constexpr double kLargest = 9223372036854775808.0;  // 2^63 as a double
 
 int sign_of(const Decimal& value) {
@@ -90,6 +93,7 @@ class Reading {
   Reading(const Numbers& set, bool whole, bool fractions)
       : set_(set), takes_whole_(whole), takes_fractions_(fractions) {
     for (const Decimal& one : set.divisors) divisors_.push_back(divisor_of(one));
+    if (divisors_.empty()) counted_ = kMostWhole;
     for (const Divisor& one : divisors_) places_ = std::max(places_, one.places);
     for (const auto& limit : set.limits) {
       places_ = std::max(places_, limit.value.fraction.size());
@@ -139,7 +143,8 @@ class Reading {
   }
 
  private:
-  Read before(Read at, int digit) const {
+  std::optional<Read> before(Read at, int digit) const {
+    if (divisors_.empty() && at.whole == counted_) return std::nullopt;
     at.phase = digit == 0 && at.phase != kBefore ? kZero : kBefore;
     for (size_t i = 0; i < at.orders.size(); ++i) {
       const std::string& whole = set_.limits[i].value.whole;
