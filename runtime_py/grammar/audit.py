@@ -141,6 +141,7 @@ class _Audit:
         # Objects whose ids are keys below; an expansion drops some, and another object would get
         # the id of a dropped one.
         self._kept: list[Any] = [*objects(root)]
+        self._divides = any("multipleOf" in one for one in self._kept)
         self._seen: set[int] = set()
         self._references = References(root)
         pairs = zip(self._kept, objects(original), strict=True)
@@ -274,7 +275,7 @@ class _Audit:
     def _rewrite(self, schema: dict[str, Any], path: str) -> None:
         self._rewrite_patterns(schema, path)
         self._rewrite_format(schema, path)
-        bound(schema)
+        bound(schema, decimals=not self._divides)
 
     def _rewrite_patterns(self, schema: dict[str, Any], path: str) -> None:
         if isinstance(schema.get("pattern"), str):

@@ -61,12 +61,17 @@ def tighten(schema: dict[str, Any]) -> str | None:
     return None
 
 
-def bound(schema: dict[str, Any]) -> None:
+def bound(schema: dict[str, Any], *, decimals: bool) -> None:
     """Bound the digits of integers, and of numbers that a schema limits.
 
     A number without limits may have an exponent, and llguidance does not write one with limits:
     6.6e-34 would end as 6.6. So its digits stay unbounded, as those of a multiple do, whose
     automaton would have states for each digit and remainder.
+
+    Args:
+        schema: the schema, which is rewritten in place.
+        decimals: whether to bound decimals, by a divisor. llguidance overflows when it combines a
+            fine divisor with another one, so no schema of the document may have one.
     """
     types = schema.get("type")
     named = types if isinstance(types, list) else [types]
@@ -80,7 +85,7 @@ def bound(schema: dict[str, Any]) -> None:
         schema["maximum"] = _beyond(max(limits.values(), default=0))
     if not limits.keys() & {"minimum", "exclusiveMinimum"}:
         schema["minimum"] = -_beyond(-min(limits.values(), default=0))
-    if fractions and all(map(_is_coarse, limits.values())):
+    if decimals and fractions and all(map(_is_coarse, limits.values())):
         schema["multipleOf"] = _FINEST
 
 

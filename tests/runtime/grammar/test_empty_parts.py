@@ -224,6 +224,12 @@ def test_a_number_without_limits_may_have_an_exponent():
     assert accepts(compiled({"type": "number"}), "6.62607015e-34")
 
 
+def test_a_divisor_is_not_combined_with_one_of_decimals():
+    both = {"allOf": [{"type": "number", "minimum": 0}, {"multipleOf": 3}]}
+    grammar = compiled(both)
+    assert accepts(grammar, "9") and not accepts(grammar, "10") and not accepts(grammar, "0.5")
+
+
 def test_bounds_finer_than_the_decimals_still_have_values():
     narrow = {"type": "number", "minimum": 1e-12, "maximum": 2e-12}
     assert accepts(compiled(narrow), "0.0000000000015")
