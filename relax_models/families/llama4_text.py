@@ -1,4 +1,4 @@
-"""Llama 4 decoders, text: attention in chunks, layers without RoPE, one expert and a shared one.
+"""Llama 4 decoders, text: attention in chunks, layers without RoPE, few experts and a shared one.
 
 The input of an expert is multiplied by the sigmoid of its logit. In most layers a token attends to
 the tokens of its own chunk alone; up to the end of the first chunk this is attention to all tokens,
@@ -72,10 +72,13 @@ class Llama4Config(decoder.DecoderConfig):
         if self.attention_chunk_size is None and self.chunked:
             yield f"attention_chunk_size: missing, with layers of {CHUNKED}"
         if any(map(self.sparse, range(count))):
-            if self.num_experts_per_tok != 1:
-                yield f"num_experts_per_tok: found {self.num_experts_per_tok}, supported is 1"
             if not self.num_local_experts:
                 yield "num_local_experts: found 0, with layers of experts"
+            elif not 1 <= self.num_experts_per_tok <= self.num_local_experts:
+                yield (
+                    f"num_experts_per_tok: found {self.num_experts_per_tok}, for the "
+                    f"{self.num_local_experts} of num_local_experts"
+                )
         if self.use_qk_norm and self.table.attention_factor != 1.0:
             kind = self.rope.kind
             yield f"use_qk_norm: found True, supported is False with the scaling of RoPE {kind!r}"
@@ -141,8 +144,10 @@ class Llama4Config(decoder.DecoderConfig):
     def experts_of(self, layer: int) -> Experts | None:
         if not self.sparse(layer):
             return None
-        # The softmax chooses as the logits do; the weight of the one expert becomes 1.
-        routing = RouteSpec(experts=self.num_local_experts, top_k=1, normalized=True)
+        # The softmax chooses as the logits do; a slot has one expert, whose weight becomes 1.
+        routing = RouteSpec(
+            experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
+        )
         return Experts(routing=routing, size=self.intermediate_size, shared=self.intermediate_size)
 
 
@@ -169,22 +174,61 @@ class SparseMLP(experts.SparseMLP):
         """Compute the feed-forward: x [n, d] -> [n, d]."""
         logits = self.router(x)
         chosen = route(logits, None, self.routing)
-        y = self.experts(_scaled(x, logits, chosen.ids), chosen)
+        slots = _scaled(x, logits, chosen.ids)
+        if self.routing.top_k > 1:  # a slot's input is its own, so each becomes a row
+            one = replace(self.routing, top_k=1)
+            y = _added(
+                self.experts(slots, route(_one_hot(chosen.ids, one.experts), None, one)),
+                self.routing.top_k,
+            )
+        else:
+            y = self.experts(slots, chosen)
         assert self.shared_experts is not None
         return y + self.shared_experts(x)
 
 
 def _scaled(x: Tensor, logits: Tensor, ids: Tensor) -> Tensor:
-    """Multiply rows by the sigmoid of a logit: x [n, d], logits [n, E], ids int32 [n, 1]."""
+    """Multiply rows by sigmoids of logits: x [n, d], [n, E], ids int32 [n, K] -> [n * K, d]."""
 
     def compute(t: te.Tensor, s: te.Tensor, chosen: te.Tensor) -> te.Tensor:
-        def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
-            factor = tirx.sigmoid(s[i, chosen[i, 0]].astype("float32"))
-            return (t[i, k].astype("float32") * factor).astype(t.dtype)
+        n, each = chosen.shape
 
-        return te.compute(t.shape, element, "scaled")
+        def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
+            row = i // each
+            factor = tirx.sigmoid(s[row, chosen[row, i % each]].astype("float32"))
+            return (t[row, k].astype("float32") * factor).astype(t.dtype)
+
+        return te.compute((n * each, t.shape[1]), element, "scaled")
 
     return op.tensor_expr_op(compute, "scaled", [x, logits, ids])
+
+
+def _one_hot(ids: Tensor, experts: int) -> Tensor:
+    """Return logits [n * K, E] that choose a slot's expert: ids int32 [n, K]."""
+
+    def compute(chosen: te.Tensor) -> te.Tensor:
+        n, each = chosen.shape
+
+        def element(i: tirx.Var, e: tirx.Var) -> tirx.PrimExpr:
+            own = chosen[i // each, i % each] == e
+            return tirx.Select(own, tirx.const(1, "float32"), tirx.const(0, "float32"))
+
+        return te.compute((n * each, experts), element, "one_hot")
+
+    return op.tensor_expr_op(compute, "one_hot", [ids])
+
+
+def _added(y: Tensor, each: int) -> Tensor:
+    """Add the results of a row's slots in order: y [n * K, d] -> [n, d]."""
+
+    def compute(t: te.Tensor) -> te.Tensor:
+        def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
+            parts = [t[i * each + slot, k].astype("float32") for slot in range(each)]
+            return sum(parts[1:], parts[0]).astype(t.dtype)
+
+        return te.compute((t.shape[0] // each, t.shape[1]), element, "added")
+
+    return op.tensor_expr_op(compute, "added", [y])
 
 
 class Block(experts.Block):

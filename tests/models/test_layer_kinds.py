@@ -77,7 +77,8 @@ def test_a_context_beyond_the_chunk_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"num_experts_per_tok": 2}, "num_experts_per_tok: found 2, supported is 1"),
+        ({"num_experts_per_tok": 99}, "num_experts_per_tok: found 99, for the"),
+        ({"num_experts_per_tok": 0}, "num_experts_per_tok: found 0, for the"),
         ({"layer_types": ["sliding_attention"] * LAYERS}, "layer_types: found sliding_attention"),
         ({"no_rope_layers": [1, 0]}, "no_rope_layers: 2 found for num_hidden_layers, 9"),
         ({"num_local_experts": 0}, "num_local_experts: found 0"),

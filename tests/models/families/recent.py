@@ -69,6 +69,7 @@ CASES = {
             "head_dim": 32,
             "intermediate_size_mlp": 112,
             "num_local_experts": 4,
+            "num_experts_per_tok": 2,
             "moe_layers": [1],
             "no_rope_layers": [1, 0, 1],
             "use_qk_norm": False,
