@@ -5,9 +5,9 @@
 #include <string>
 
 #include "app/abi/calls.h"
-#include "app/chat/app.h"
-#include "app/chat/open.h"
 #include "app/chat/talk.h"
+#include "app/load/app.h"
+#include "app/load/open.h"
 #include "app/value/code_points.h"
 #include "app/value/json_text.h"
 #include "support/thread_limit.h"

@@ -5,8 +5,8 @@
 #include <new>
 #include <string>
 
-#include "app/chat/open.h"
 #include "app/files/download_error.h"
+#include "app/load/open.h"
 #include "app/request/request_error.h"
 #include "support/error.h"
 #include "wherry_app.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/request/request_error.h"
+#include "app/tools/custom_calls.h"
 
 namespace wherry::app {
 
@@ -15,6 +16,44 @@ Value no_parameters() {
 }
 
 const Value& function_of(const Value& tool) { return *tool.dict().find("function"); }
+
+std::optional<InputGrammar> input_grammar(const Value& custom) {
+  const Value* format = Fields(custom).find("format");
+  if (format == nullptr || Fields(*format).text("type") != "grammar") return std::nullopt;
+  const Value* nested = Fields(*format).find("grammar");
+  const Fields grammar(nested != nullptr ? *nested : *format);
+  if (!grammar.has("definition")) return std::nullopt;
+  return InputGrammar{grammar.text("syntax"), grammar.text("definition")};
+}
+
+// Returns a custom tool as the function that the model sees, which takes one text.
+Value as_function(const Value& tool) {
+  const Fields custom(*tool.dict().find("custom"));
+  Items text = {{"type", "string"}};
+  if (const auto grammar = input_grammar(custom.object())) {
+    text.emplace_back("description",
+                      "It follows this " + grammar->syntax + " grammar:\n" + grammar->definition);
+  }
+  Items function = {{"name", *custom.find("name")}};
+  if (const Value* words = custom.find("description")) {
+    function.emplace_back("description", *words);
+  }
+  function.emplace_back(
+      "parameters",
+      json::make_dict(
+          {{"type", "object"},
+           {"properties", json::make_dict({{kInputArgument, json::make_dict(std::move(text))}})},
+           {"required", json::make_list({kInputArgument})},
+           {"additionalProperties", false}}));
+  Items made;
+  for (const auto& [name, value] : tool.dict().items) {
+    if (name.text() != "function") made.emplace_back(name, value);
+  }
+  made.emplace_back("function", json::make_dict(std::move(function)));
+  return json::make_dict(std::move(made));
+}
+
+bool is_custom(const Value& tool) { return Fields(tool).text("type") == "custom"; }
 
 const std::string& name_of(const Value& tool) {
   return function_of(tool).dict().find("name")->text();
@@ -35,7 +74,8 @@ Value described(const Value& tool) {
   function.emplace_back("parameters", has ? *parameters : no_parameters());
   Items made = {{"type", "function"}, {"function", json::make_dict(std::move(function))}};
   for (const auto& [name, value] : tool.dict().items) {
-    if (name.text() != "type" && name.text() != "function" && !value.is_none()) {
+    const bool own = name.text() == "custom" && is_custom(tool);
+    if (name.text() != "type" && name.text() != "function" && !own && !value.is_none()) {
       made.emplace_back(name, value);
     }
   }
@@ -50,7 +90,11 @@ bool is_strict(const Value& function) {
 class Choosing {
  public:
   explicit Choosing(const Fields& fields) {
-    if (const Value* tools = fields.find("tools")) tools_ = tools->items();
+    if (const Value* tools = fields.find("tools")) {
+      for (const Value& tool : tools->items()) {
+        tools_.push_back(is_custom(tool) ? as_function(tool) : tool);
+      }
+    }
     for (size_t i = 0; i < tools_.size(); ++i) {
       const bool twice =
           std::any_of(tools_.begin() + static_cast<std::ptrdiff_t>(i) + 1, tools_.end(),
@@ -117,7 +161,10 @@ AskedTools asked_tools(const Fields& fields) {
   AskedTools made;
   const Value* choice = fields.find("tool_choice");
   for (const Value& tool : Choosing(fields).chosen(choice, made.must)) {
-    made.strict.push_back(is_strict(function_of(tool)));
+    made.inputs.push_back(is_custom(tool) ? input_grammar(*tool.dict().find("custom"))
+                                          : std::nullopt);
+    made.strict.push_back(made.inputs.back() || is_strict(function_of(tool)));
+    if (is_custom(tool)) made.custom.push_back(name_of(tool));
     made.tools.push_back(described(tool));
   }
   made.named = choice != nullptr && choice->is_dict() && made.must &&

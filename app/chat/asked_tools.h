@@ -2,6 +2,8 @@
 #ifndef WHERRY_APP_CHAT_ASKED_TOOLS_H_
 #define WHERRY_APP_CHAT_ASKED_TOOLS_H_
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "app/request/fields.h"
@@ -9,8 +11,17 @@
 
 namespace wherry::app {
 
+// The grammar of a custom tool's input.
+struct InputGrammar {
+  std::string syntax;  // "lark" or "regex"
+  std::string definition;
+};
+
 struct AskedTools {
-  json::Values tools;        // tools in the form that templates print
+  json::Values tools;  // tools in the form that templates print
+  Texts custom;        // names of custom tools, which the model sees as functions
+  // For each tool, the grammar of its input; nothing for functions and inputs of any text.
+  std::vector<std::optional<InputGrammar>> inputs;
   std::vector<bool> strict;  // for each tool, whether a grammar enforces its schema
   bool must = false;         // whether the model has to call a tool
   // Whether the request names the tool to call: OpenAI's responses then end with "stop".

@@ -38,6 +38,7 @@ std::string Delta::reasoning() const { return joined(parts, Part::Kind::kReasoni
 void Delta::add(Delta more) {
   for (Part& part : more.parts) append(parts, std::move(part));
   std::move(more.logprobs.begin(), more.logprobs.end(), std::back_inserter(logprobs));
+  std::move(more.prompt.begin(), more.prompt.end(), std::back_inserter(prompt));
   if (!more.finish.empty()) finish = std::move(more.finish);
 }
 
@@ -46,16 +47,20 @@ Choice::Choice(size_t index, const Plan& plan, const Tokenizer& tokenizer,
     : index_(index),
       plan_(plan),
       tokenizer_(tokenizer),
-      detokenizer_(tokenizer, plan.continues ? plan.jobs[index].prompt : std::vector<int32_t>(),
+      detokenizer_(tokenizer,
+                   plan.continues && !plan.echo ? plan.jobs[index].prompt : std::vector<int32_t>(),
                    plan.visible),
       stops_(std::move(stops)),
-      parser_(std::make_unique<OutputParser>(plan.reading)) {}
+      parser_(std::make_unique<OutputParser>(plan.reading)) {
+  if (!plan.custom.empty()) custom_.emplace(plan.custom);
+}
 
 Delta Choice::push(const wherry_event& event, const std::string& error) {
   Delta delta;
   delta.index = index_;
   if (ended()) return delta;
   delta.parts = parsed(event, error);
+  delta.prompt = std::exchange(prompt_, {});
   delta.finish = finish_;
   if (plan_.logprobs) delta.logprobs = released();
   return delta;
@@ -70,7 +75,7 @@ std::vector<Part> Choice::parsed(const wherry_event& event, const std::string& e
   std::vector<Part> parts;
   if (!text.empty()) parts = parser_->push(text);
   thinks = thinks || parser_->reasoning();
-  if (event.token >= 0) count(thinks, !parts.empty());
+  if (event.token >= 0 && event.prompt == 0 && plan_.writes) count(thinks, !parts.empty());
   if (!ended() && parser_->done()) {
     finish_ = "stop";
     must_abort_ = event.finish == WHERRY_RUNNING;
@@ -78,6 +83,7 @@ std::vector<Part> Choice::parsed(const wherry_event& event, const std::string& e
   if (ended()) {
     for (Part& part : parser_->finish()) append(parts, std::move(part));
   }
+  if (custom_) parts = custom_->translated(std::move(parts));
   end_with_calls(parts);
   if (!plan_.shows_reasoning) {
     const auto hidden = [](const Part& part) { return part.kind == Part::Kind::kReasoning; };
@@ -114,25 +120,22 @@ std::string Choice::accept(const wherry_event& event, const std::string& error) 
                  "engine_error", false};
   }
   if (event.finish == WHERRY_ABORTED) throw Failed{"The request was aborted", "aborted", false};
-  std::string text;
-  if (event.token >= 0) {
-    ++sampled;
-    cached = event.cached_tokens;
-    drafted = event.drafted_tokens;
-    accepted = event.accepted_tokens;
-    queue = event.queue_seconds;
-    prefill = event.prefill_seconds;
-    decode = event.decode_seconds;
-    const std::vector<int32_t>& ends = plan_.sampling.stop_ids;
-    if (std::find(ends.begin(), ends.end(), event.token) == ends.end()) {
-      // stop strings are not searched in the first min_tokens tokens
-      text = sampled > plan_.sampling.params.min_tokens ? stops_.push(piece(event)) : piece(event);
-      if (stops_.stopped()) {
-        finish_ = "stop";
-        must_abort_ = event.finish == WHERRY_RUNNING;
-      }
+  std::string text = echoed(event);
+  if (event.prompt != 0) {
+    if (!plan_.prompt_logprobs) return text;
+    PromptToken token{event.token, event.logprob, {}};
+    for (int32_t i = 0; i < event.n_top; ++i) {
+      token.top.emplace_back(event.top_ids[i], event.top_logprobs[i]);
     }
+    prompt_.push_back(std::move(token));
+    return text;
   }
+  if (!plan_.writes) {
+    finish_ = "length";
+    must_abort_ = event.finish == WHERRY_RUNNING;
+    return text;
+  }
+  if (event.token >= 0) text += output_text(event);
   if (event.finish == WHERRY_STOP) finish_ = "stop";
   if (event.finish == WHERRY_LENGTH && !ended()) finish_ = "length";
   if (ended() && !stops_.stopped()) {
@@ -143,14 +146,56 @@ std::string Choice::accept(const wherry_event& event, const std::string& error) 
   return text;
 }
 
+// Returns the text of an output token as far as stop strings allow, and counts the token.
+std::string Choice::output_text(const wherry_event& event) {
+  ++sampled;
+  cached = event.cached_tokens;
+  drafted = event.drafted_tokens;
+  accepted = event.accepted_tokens;
+  queue = event.queue_seconds;
+  prefill = event.prefill_seconds;
+  decode = event.decode_seconds;
+  const auto has = [&](const std::vector<int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), event.token) != ids.end();
+  };
+  if (has(plan_.sampling.stop_ids) && !has(plan_.shown_ids)) return "";
+  std::string text = piece(event.token, &event);
+  // stop strings are not searched in the first min_tokens tokens
+  if (sampled <= plan_.sampling.params.min_tokens) return text;
+  text = stops_.push(text);
+  if (stops_.stopped()) {
+    finish_ = "stop";
+    must_abort_ = event.finish == WHERRY_RUNNING;
+  }
+  return text;
+}
+
+// Returns the prompt's text up to this event's token; the first output token releases the rest. The
+// core has events of prompt tokens only if their log probabilities were requested, and none for the
+// first. Stop strings are not searched in the prompt.
+std::string Choice::echoed(const wherry_event& event) {
+  if (!plan_.echo) return "";
+  const std::vector<int32_t>& prompt = plan_.jobs[index_].prompt;
+  std::string text;
+  while (echoed_ < prompt.size()) {
+    const bool last = event.prompt != 0 && echoed_ > 0;
+    text += piece(prompt[echoed_++], last ? &event : nullptr);
+    if (last) break;
+  }
+  return text;
+}
+
 // Returns a token's text and records its log probability from the event.
-std::string Choice::piece(const wherry_event& event) {
-  std::string text = detokenizer_.push(event.token);
+std::string Choice::piece(int32_t token, const wherry_event* event) {
+  std::string text = detokenizer_.push(token);
   const size_t end = decoded_ + unicode::count_code_points(text);
   if (plan_.logprobs) {
-    LoggedToken logged{tokenizer_.piece(event.token), event.logprob, {}, decoded_};
-    for (int32_t i = 0; i < event.n_top; ++i) {
-      logged.top.emplace_back(tokenizer_.piece(event.top_ids[i]), event.top_logprobs[i]);
+    LoggedToken logged{tokenizer_.piece(token), {}, {}, decoded_};
+    if (event != nullptr) {
+      logged.logprob = event->logprob;
+      for (int32_t i = 0; i < event->n_top; ++i) {
+        logged.top.emplace_back(tokenizer_.piece(event->top_ids[i]), event->top_logprobs[i]);
+      }
     }
     logged_.emplace_back(end, std::move(logged));
   }

@@ -12,6 +12,7 @@
 #include "app/chat/plan.h"
 #include "app/text/detokenizer.h"
 #include "app/text/stop_strings.h"
+#include "app/tools/custom_calls.h"
 #include "wherry.h"
 
 namespace wherry::app {
@@ -19,9 +20,16 @@ namespace wherry::app {
 // A token with its log probability.
 struct LoggedToken {
   std::string piece;
-  double logprob;
-  std::vector<std::pair<std::string, double>> top;
+  std::optional<float> logprob;  // nothing for the first token of an echoed prompt
+  std::vector<std::pair<std::string, float>> top;
   size_t offset;  // position of the token in the output, in characters
+};
+
+// A token of the prompt for vLLM's `prompt_logprobs`; the first one has no probability.
+struct PromptToken {
+  int32_t token;
+  float logprob;
+  std::vector<std::pair<int32_t, float>> top;
 };
 
 // The output that some events add to a choice.
@@ -29,10 +37,12 @@ struct Delta {
   size_t index = 0;
   std::vector<Part> parts;
   std::vector<LoggedToken> logprobs;
+  std::vector<PromptToken> prompt;  // prompt tokens from the second one on, if requested
   std::string finish;  // "stop", "length" or "tool_calls"; "" while the choice is running
 
   std::string text() const;       // returns the text for the user
   std::string reasoning() const;  // returns the model's reasoning
+  bool empty() const { return parts.empty() && logprobs.empty() && finish.empty(); }
   void add(Delta more);
 };
 
@@ -61,7 +71,9 @@ class Choice {
 
  private:
   std::string accept(const wherry_event& event, const std::string& error);
-  std::string piece(const wherry_event& event);
+  std::string echoed(const wherry_event& event);
+  std::string output_text(const wherry_event& event);
+  std::string piece(int32_t token, const wherry_event* event);
   void count(bool thinks, bool anything);
   std::vector<Part> parsed(const wherry_event& event, const std::string& error);
   void end_with_calls(const std::vector<Part>& parts);
@@ -75,6 +87,9 @@ class Choice {
   std::unique_ptr<OutputParser> parser_;
   // Pairs of the position where a token's text ends, and the token.
   std::deque<std::pair<size_t, LoggedToken>> logged_;
+  std::vector<PromptToken> prompt_;  // prompt tokens that have not been sent yet
+  size_t echoed_ = 0;                // number of the prompt's tokens that are echoed
+  std::optional<CustomCalls> custom_;
   size_t decoded_ = 0, given_ = 0;  // numbers of characters decoded, and sent to the client
   int64_t undecided_ = 0;           // number of tokens whose text has not been sent yet
   std::string finish_;

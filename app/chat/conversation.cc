@@ -4,6 +4,7 @@
 #include <map>
 
 #include "app/request/request_error.h"
+#include "app/tools/custom_calls.h"
 #include "app/value/code_points.h"
 #include "app/value/json_text.h"
 
@@ -33,10 +34,27 @@ std::string text_of(const Value* content, size_t index) {
   return made;
 }
 
+// Returns a call; a custom tool's as the call of the function that the model sees.
+Value called_function(const Value& call) {
+  const Fields fields(call);
+  if (fields.text("type") != "custom") return call;
+  const Fields custom(*fields.find("custom"));
+  const std::string arguments =
+      json::to_json(json::make_dict({{kInputArgument, custom.text("input")}}));
+  Items made = call.dict().items;
+  made.emplace_back("function",
+                    json::make_dict({{"name", custom.text("name")}, {"arguments", arguments}}));
+  return json::make_dict(std::move(made));
+}
+
 // Returns the calls of a message, also one in `function_call`, OpenAI's older field.
 Values calls_of(const Fields& message) {
   const Value* calls = message.find("tool_calls");
-  if (calls != nullptr && !calls->items().empty()) return calls->items();
+  if (calls != nullptr && !calls->items().empty()) {
+    Values made;
+    for (const Value& call : calls->items()) made.push_back(called_function(call));
+    return made;
+  }
   const Value* older = message.find("function_call");
   if (older == nullptr) return {};
   if (!older->is_dict() || Fields(*older).text("name").empty()) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "app/grammar/schema_audit.h"
+#include "app/request/request_error.h"
+#include "app/tools/custom_calls.h"
 
 namespace wherry::app {
 
@@ -23,6 +25,20 @@ Value of_object(const Value& schema) {
   std::vector<std::pair<Value, Value>> items = {{"type", "object"},
                                                 {"properties", json::make_dict({})}};
   items.insert(items.end(), schema.dict().items.begin(), schema.dict().items.end());
+  return json::make_dict(std::move(items));
+}
+
+// Returns the schema of a custom tool's arguments whose input follows a grammar.
+Value of_input(const Value& schema, const InputGrammar& grammar, size_t index) {
+  if (grammar.syntax != "regex") {
+    const std::string where = "tools[" + std::to_string(index) + "].custom.format.grammar.syntax";
+    throw RequestError(where + " is '" + grammar.syntax + "'; enforced here is 'regex'", where,
+                       "unsupported_schema");
+  }
+  const Value input =
+      json::make_dict({{"type", "string"}, {"pattern", "^(?:" + grammar.definition + ")$"}});
+  std::vector<std::pair<Value, Value>> items = schema.dict().items;
+  items.emplace_back("properties", json::make_dict({{kInputArgument, input}}));
   return json::make_dict(std::move(items));
 }
 
@@ -63,6 +79,7 @@ CallRules Enforcement::rules_of(const AskedTools& asked) {
     const json::Dict& function = asked.tools[i].dict().find("function")->dict();
     CallRule rule{function.find("name")->text(), of_object(*function.find("parameters")), "",
                   false};
+    if (asked.inputs[i]) rule.schema = of_input(rule.schema, *asked.inputs[i], i);
     if (asked.strict[i]) check_schema(rule.schema, "tools");
     if (!enforceable(rule.schema)) {
       rule.schema = json::make_dict({{"type", "object"}});

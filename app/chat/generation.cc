@@ -2,15 +2,17 @@
 
 #include <algorithm>
 
+#include "app/value/json_text.h"
+
 namespace wherry::app {
 
 Generation::Generation(Plan plan, const Tokenizer& tokenizer, Listener listener)
     : plan_(std::move(plan)),
       listener_(std::move(listener)),
-      reply_(plan_),
+      reply_(plan_, tokenizer),
       deltas_(plan_.jobs.size()),
       open_(plan_.jobs.size()) {
-  const auto stops = std::make_shared<StopAutomaton>(plan_.stops);
+  const auto stops = std::make_shared<StopAutomaton>(plan_.stops, plan_.keeps_stops);
   choices_.reserve(plan_.jobs.size());
   for (size_t i = 0; i < plan_.jobs.size(); ++i) {
     choices_.emplace_back(i, plan_, tokenizer, stops);
@@ -48,16 +50,28 @@ Totals Generation::totals() const {
   return made;
 }
 
+std::string Generation::about() const {
+  const auto list = [](const Texts& texts) {
+    Values made;
+    for (const std::string& text : texts) made.emplace_back(text);
+    return json::make_list(std::move(made));
+  };
+  return json::to_compact_json(json::make_dict({{"prompt_tokens", plan_.prompt_tokens},
+                                                {"choices", Value::size(plan_.jobs.size())},
+                                                {"dropped_messages", plan_.dropped_messages},
+                                                {"adapted", list(plan_.adapted)},
+                                                {"ignored", list(plan_.ignored)}}));
+}
+
 void Generation::flush() {
   if (over_) return;
   if (plan_.stream) {
     for (Delta& delta : deltas_) {
-      if (delta.parts.empty() && delta.logprobs.empty() && delta.finish.empty()) continue;
+      if (delta.empty()) continue;
       bool last = done() && !plan_.include_usage;
       // The remaining deltas, if several choices ended together.
       for (const Delta& other : deltas_) {
-        const bool more = !other.parts.empty() || !other.logprobs.empty() || !other.finish.empty();
-        last = last && !(more && other.index > delta.index);
+        last = last && (other.empty() || other.index <= delta.index);
       }
       if (last) over_ = true;
       listener_(reply_.chunk(delta), last);

@@ -27,9 +27,10 @@ class Generation : public Response {
   bool must_abort(size_t choice) const override { return choices_[choice].must_abort(); }
   bool ended(size_t choice) const override { return choices_[choice].ended(); }
   void fail(const std::string& error_json) override;
+  Totals totals() const override;
+  std::string about() const override;
 
  private:
-  Totals totals() const;
   void close();
 
   const Plan plan_;

@@ -21,6 +21,7 @@ namespace wherry::app {
 // One choice of a response, which the core runs as a request of its own.
 struct Job {
   std::vector<int32_t> prompt;
+  std::vector<int32_t> source;  // what the encoder of an encoder-decoder reads
   uint64_t seed;
   int32_t max_tokens;
 };
@@ -34,14 +35,22 @@ struct Plan {
   std::optional<Constraint> constraint;  // constraint of all outputs
   HeldToPtr held_to;  // compiled constraint; null if it is not compiled yet or there is none
   std::vector<std::string> stops;
-  bool logprobs;          // whether the request asks for log probabilities
+  bool keeps_stops = false;        // whether the output includes the stop string that ends it
+  std::vector<int32_t> shown_ids;  // stop tokens whose text belongs to the output
+  bool logprobs;                   // whether the request asks for log probabilities of the output
+  bool prompt_logprobs = false;    // and of the prompt (vLLM's field)
+  bool echo = false;               // whether the response begins with the prompt's text
+  bool writes = true;     // if false, the response drops the one token that the core samples
   bool continues;         // whether the output continues the prompt's text
   int64_t prompt_tokens;  // prompt tokens, each prompt counted once for any n
   size_t n;               // choices per prompt; the jobs of a prompt are adjacent
   bool include_usage;
   int64_t dropped_messages = 0;  // messages that `truncation` has left out
+  Texts adapted;                 // names of the steps that adapted the messages to the template
+  Texts ignored;                 // names of fields that were sent but have no effect
   Reading reading;               // what the parser has to find in the output
   bool shows_reasoning = true;
+  Texts custom;                  // names of custom tools, which the model sees as functions
   bool named = false;            // whether the output is a call of the tool that the request names
   std::vector<int32_t> visible;  // special tokens whose names the detokenizer emits
 };
@@ -51,14 +60,25 @@ struct Model {
   Abilities abilities;
   const Dialect* dialect;  // null if the model has no chat template, so that it only completes text
   VectorModel vectors;
+  // Tokens that the decoder of an encoder-decoder begins with; empty for other models.
+  std::vector<int32_t> decoder_start = {};
+  bool host_makes_grammars = false;  // constraints are then JSON for the host, see host_abi.h
 };
 // Returns the properties of a model for plan_of. speech: must outlive the result. context: the
 // maximum number of tokens of one request.
 Model model_of(const std::string& name, const Speech& speech, int64_t context, int64_t vocab_size);
 
+// What a host says of a request besides its fields.
+struct RequestOptions {
+  std::optional<uint64_t> user, salt;  // stand in for the numbers of the request's own names
+  int64_t context = 0;                 // tokens to which `truncation` shortens; 0: the model's
+  int64_t max_tokens = 0;              // maximum tokens of each output; 0: no further limit
+};
+
 // Makes the plan of a request; its constraint is not compiled yet. gone: returns whether the client
 // has aborted the request. Throws RequestError or jinja::Abandoned.
-Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone);
+Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone,
+             const RequestOptions& options = {});
 
 }  // namespace wherry::app
 

@@ -14,54 +14,112 @@ namespace {
 
 using Items = std::vector<std::pair<Value, Value>>;
 
+// Writes a JSON object field by field. Answers may have millions of log probabilities, which take a
+// tenth of the memory as text.
+class ObjectText {
+ public:
+  void raw(std::string_view name, std::string_view json) {
+    text_ += text_.size() > 1 ? ",\"" : "\"";
+    text_ += name;
+    text_ += "\":";
+    text_ += json;
+  }
+  void add(std::string_view name, const Value& value) { raw(name, json::to_compact_json(value)); }
+  std::string done() && {
+    text_ += '}';
+    return std::move(text_);
+  }
+
+ private:
+  std::string text_ = "{";
+};
+
+// Writes a JSON list item by item.
+class ListText {
+ public:
+  void raw(std::string_view json) {
+    if (text_.size() > 1) text_ += ',';
+    text_ += json;
+  }
+  std::string done() && {
+    text_ += ']';
+    return std::move(text_);
+  }
+
+ private:
+  std::string text_ = "[";
+};
+
+std::string joined(const std::vector<std::string>& items) {
+  ListText made;
+  for (const std::string& item : items) made.raw(item);
+  return std::move(made).done();
+}
+
 // Returns a token as text; a partial character in OpenAI's form `bytes:\xe4\xb8`.
-Value shown(const std::string& piece) {
-  if (unicode::well_formed(piece) == piece) return Value(piece);
+std::string shown(const std::string& piece) {
+  if (unicode::well_formed(piece) == piece) return piece;
   std::string made = "bytes:";
   for (char byte : piece) {
     char text[8];
     std::snprintf(text, sizeof text, "\\x%02x", static_cast<unsigned char>(byte));
     made += text;
   }
-  return Value(made);
+  return made;
 }
 
-Value bytes_of(const std::string& piece) {
-  Values made;
-  for (char byte : piece) made.emplace_back(static_cast<int64_t>(static_cast<unsigned char>(byte)));
-  return json::make_list(std::move(made));
+std::string bytes_of(const std::string& piece) {
+  ListText made;
+  for (char byte : piece) made.raw(std::to_string(static_cast<unsigned char>(byte)));
+  return std::move(made).done();
 }
 
-Value chat_logprobs(const std::vector<LoggedToken>& tokens) {
-  Values content;
+std::string json_number(float value) {
+  return json::to_compact_json(Value(static_cast<double>(value)));
+}
+
+std::string logged(const std::string& piece, float logprob, const std::string* top) {
+  ObjectText made;
+  made.add("token", shown(piece));
+  made.raw("logprob", json_number(logprob));
+  made.raw("bytes", bytes_of(piece));
+  if (top != nullptr) made.raw("top_logprobs", *top);
+  return std::move(made).done();
+}
+
+std::string chat_logprobs(const std::vector<LoggedToken>& tokens) {
+  ListText content;
   for (const LoggedToken& token : tokens) {
-    Values top;
-    for (const auto& [piece, logprob] : token.top) {
-      top.push_back(json::make_dict(
-          {{"token", shown(piece)}, {"logprob", logprob}, {"bytes", bytes_of(piece)}}));
-    }
-    content.push_back(json::make_dict({{"token", shown(token.piece)},
-                                       {"logprob", token.logprob},
-                                       {"bytes", bytes_of(token.piece)},
-                                       {"top_logprobs", json::make_list(std::move(top))}}));
+    ListText top;
+    for (const auto& [piece, logprob] : token.top) top.raw(logged(piece, logprob, nullptr));
+    const std::string others = std::move(top).done();
+    // A chat echoes no prompt, so each token has a log probability.
+    content.raw(logged(token.piece, token.logprob.value_or(0), &others));
   }
-  return json::make_dict({{"content", json::make_list(std::move(content))}, {"refusal", Value()}});
+  ObjectText made;
+  made.raw("content", std::move(content).done());
+  made.raw("refusal", "null");
+  return std::move(made).done();
 }
 
-Value completion_logprobs(const std::vector<LoggedToken>& tokens) {
-  Values texts, logprobs, tops, offsets;
+std::string completion_logprobs(const std::vector<LoggedToken>& tokens) {
+  ListText texts, logprobs, tops, offsets;
   for (const LoggedToken& token : tokens) {
     Items top;
-    for (const auto& [piece, logprob] : token.top) top.emplace_back(shown(piece), logprob);
-    texts.push_back(shown(token.piece));
-    logprobs.emplace_back(token.logprob);
-    tops.push_back(json::make_dict(std::move(top)));
-    offsets.push_back(Value::size(token.offset));
+    for (const auto& [piece, logprob] : token.top) {
+      top.emplace_back(shown(piece), static_cast<double>(logprob));
+    }
+    texts.raw(json::to_compact_json(shown(token.piece)));
+    logprobs.raw(token.logprob ? json_number(*token.logprob) : "null");
+    tops.raw(token.logprob ? json::to_compact_json(json::make_dict(std::move(top))) : "null");
+    offsets.raw(std::to_string(token.offset));
   }
-  return json::make_dict({{"tokens", json::make_list(std::move(texts))},
-                          {"token_logprobs", json::make_list(std::move(logprobs))},
-                          {"top_logprobs", json::make_list(std::move(tops))},
-                          {"text_offset", json::make_list(std::move(offsets))}});
+  ObjectText made;
+  made.raw("tokens", std::move(texts).done());
+  made.raw("token_logprobs", std::move(logprobs).done());
+  made.raw("top_logprobs", std::move(tops).done());
+  made.raw("text_offset", std::move(offsets).done());
+  return std::move(made).done();
 }
 
 Value finish_of(const Delta& delta) { return delta.finish.empty() ? Value() : Value(delta.finish); }
@@ -99,6 +157,8 @@ Value timings_of(const Totals& totals) {
                           {"predicted_per_second", rate(totals.decode, totals.sampled)}});
 }
 
+const char* kind_of(const Part& call) { return call.custom ? "custom" : "function"; }
+
 // Returns the call entries of a stream chunk: the start of a call, some of its arguments, or both.
 // Clients expect one entry per call in a chunk. parts: adjacent parts of one kind are already
 // merged.
@@ -109,15 +169,17 @@ Values call_deltas(const std::vector<Part>& parts) {
     const bool begins = part.kind == Part::Kind::kCallBegin;
     if (!begins && part.kind != Part::Kind::kCallArguments) continue;
     if (begins && i + 1 < parts.size() && parts[i + 1].kind == Part::Kind::kCallArguments) ++i;
-    Items function, added;
-    if (begins) function.emplace_back("name", part.name);
-    function.emplace_back("arguments", parts[i].text);
+    const char* kind = kind_of(part);
+    Items called, added, of_call;
+    if (begins) called.emplace_back("name", part.name);
+    const std::string text =
+        parts[i].kind == Part::Kind::kCallArguments ? parts[i].text : std::string();
+    called.emplace_back(part.custom ? "input" : "arguments", text);
+    if (begins) of_call = {{"id", part.id}, {"type", kind}};
     added.emplace_back("index", Value::size(part.index));
-    added.emplace_back("function", json::make_dict(std::move(function)));
-    if (begins) {
-      added.emplace_back("id", part.id);
-      added.emplace_back("type", "function");
-    }
+    if (part.custom) added.insert(added.end(), of_call.begin(), of_call.end());
+    added.emplace_back(kind, json::make_dict(std::move(called)));
+    if (!part.custom) added.insert(added.end(), of_call.begin(), of_call.end());
     made.push_back(json::make_dict(std::move(added)));
   }
   return made;
@@ -131,40 +193,46 @@ Values whole_calls(const std::vector<Part>& parts) {
     for (size_t k = i + 1; k < parts.size() && parts[k].index == parts[i].index; ++k) {
       if (parts[k].kind == Part::Kind::kCallArguments) arguments += parts[k].text;
     }
-    made.push_back(json::make_dict(
-        {{"id", parts[i].id},
-         {"function", json::make_dict({{"name", parts[i].name}, {"arguments", arguments}})},
-         {"type", "function"}}));
+    const char* kind = kind_of(parts[i]);
+    const bool custom = parts[i].custom;
+    Items call = {{"id", parts[i].id}};
+    if (custom) call.emplace_back("type", kind);
+    call.emplace_back(kind, json::make_dict({{"name", parts[i].name},
+                                             {custom ? "input" : "arguments", arguments}}));
+    if (!custom) call.emplace_back("type", kind);
+    made.push_back(json::make_dict(std::move(call)));
   }
   return made;
 }
 
 }  // namespace
 
-Reply::Reply(const Plan& plan)
+Reply::Reply(const Plan& plan, const Tokenizer& tokenizer)
     : plan_(plan),
+      tokenizer_(tokenizer),
       id_(new_id(plan.chat ? "chatcmpl" : "cmpl")),
       created_(static_cast<int64_t>(std::time(nullptr))) {}
 
-Value Reply::answer(Values choices, const Totals* totals, bool streamed, bool first) const {
-  Items made = {{"id", id_},
-                {"created", created_},
-                {"model", plan_.model},
-                {"choices", json::make_list(std::move(choices))}};
+std::string Reply::answer(const std::vector<std::string>& choices, const Totals* totals,
+                          bool streamed, bool first, const std::string& of_prompt) const {
+  ObjectText made;
+  made.add("id", id_);
+  made.add("created", created_);
+  made.add("model", plan_.model);
+  made.raw("choices", joined(choices));
   if (totals != nullptr) {
-    made.emplace_back("usage", usage_of(*totals));
-    made.emplace_back("timings", timings_of(*totals));
+    made.add("usage", usage_of(*totals));
+    made.add("timings", timings_of(*totals));
   }
-  made.emplace_back("object", !plan_.chat ? "text_completion"
-                              : streamed  ? "chat.completion.chunk"
-                                          : "chat.completion");
-  if (first && plan_.dropped_messages > 0) {
-    made.emplace_back("dropped_messages", plan_.dropped_messages);
-  }
-  return json::make_dict(std::move(made));
+  made.add("object", !plan_.chat ? "text_completion"
+                     : streamed  ? "chat.completion.chunk"
+                                 : "chat.completion");
+  if (first && plan_.dropped_messages > 0) made.add("dropped_messages", plan_.dropped_messages);
+  if (!of_prompt.empty()) made.raw("prompt_logprobs", of_prompt);
+  return std::move(made).done();
 }
 
-Value Reply::chat_chunk(const Delta& delta) const {
+std::string Reply::chat_chunk(const Delta& delta) const {
   Items added;
   const std::string text = delta.text(), reasoning = delta.reasoning();
   // True if the delta has only log probabilities.
@@ -178,14 +246,15 @@ Value Reply::chat_chunk(const Delta& delta) const {
   if (Values calls = call_deltas(delta.parts); !calls.empty()) {
     added.emplace_back("tool_calls", json::make_list(std::move(calls)));
   }
-  return json::make_dict(
-      {{"index", Value::size(delta.index)},
-       {"delta", json::make_dict(std::move(added))},
-       {"finish_reason", finish_of(delta)},
-       {"logprobs", delta.logprobs.empty() ? Value() : chat_logprobs(delta.logprobs)}});
+  ObjectText made;
+  made.raw("index", std::to_string(delta.index));
+  made.add("delta", json::make_dict(std::move(added)));
+  made.add("finish_reason", finish_of(delta));
+  made.raw("logprobs", delta.logprobs.empty() ? "null" : chat_logprobs(delta.logprobs));
+  return std::move(made).done();
 }
 
-Value Reply::chat_choice(const Delta& delta) const {
+std::string Reply::chat_choice(const Delta& delta) const {
   Values calls = whole_calls(delta.parts);
   const std::string text = delta.text();
   Items message = {{"content", text.empty() && !calls.empty() ? Value() : Value(text)},
@@ -196,18 +265,50 @@ Value Reply::chat_choice(const Delta& delta) const {
     message.emplace_back("reasoning", reasoning);
   }
   if (!calls.empty()) message.emplace_back("tool_calls", json::make_list(std::move(calls)));
-  return json::make_dict({{"index", Value::size(delta.index)},
-                          {"message", json::make_dict(std::move(message))},
-                          {"finish_reason", delta.finish.empty() ? "stop" : delta.finish},
-                          {"logprobs", plan_.logprobs ? chat_logprobs(delta.logprobs) : Value()}});
+  ObjectText made;
+  made.raw("index", std::to_string(delta.index));
+  made.add("message", json::make_dict(std::move(message)));
+  made.add("finish_reason", delta.finish.empty() ? "stop" : delta.finish);
+  made.raw("logprobs", plan_.logprobs ? chat_logprobs(delta.logprobs) : "null");
+  return std::move(made).done();
 }
 
-Value Reply::completion_choice(const Delta& delta) const {
-  return json::make_dict(
-      {{"index", Value::size(delta.index)},
-       {"text", delta.text()},
-       {"finish_reason", finish_of(delta)},
-       {"logprobs", plan_.logprobs ? completion_logprobs(delta.logprobs) : Value()}});
+std::string Reply::completion_choice(const Delta& delta) const {
+  ObjectText made;
+  made.raw("index", std::to_string(delta.index));
+  made.add("text", delta.text());
+  made.add("finish_reason", finish_of(delta));
+  made.raw("logprobs", plan_.logprobs ? completion_logprobs(delta.logprobs) : "null");
+  if (plan_.prompt_logprobs && !plan_.stream) {
+    made.raw("prompt_logprobs", prompt_logprobs(delta.prompt));
+  }
+  return std::move(made).done();
+}
+
+// Returns an object for each prompt token: the token and its alternatives; null for the first.
+// `rank` is a token's place among all tokens; null if it is not among the alternatives.
+std::string Reply::prompt_logprobs(const std::vector<PromptToken>& tokens) const {
+  ListText made;
+  made.raw("null");
+  for (const PromptToken& token : tokens) {
+    ObjectText entry;
+    const auto add = [&](int32_t id, float logprob, const Value& rank) {
+      ObjectText one;
+      one.raw("logprob", json_number(logprob));
+      one.add("rank", rank);
+      one.add("decoded_token", shown(tokenizer_.piece(id)));
+      entry.raw(std::to_string(id), std::move(one).done());
+    };
+    const auto own = std::find_if(token.top.begin(), token.top.end(),
+                                  [&](const auto& other) { return other.first == token.token; });
+    const Value rank = own == token.top.end() ? Value() : Value(own - token.top.begin() + 1);
+    add(token.token, token.logprob, rank);
+    for (auto other = token.top.begin(); other != token.top.end(); ++other) {
+      if (other != own) add(other->first, other->second, Value(other - token.top.begin() + 1));
+    }
+    made.raw(std::move(entry).done());
+  }
+  return std::move(made).done();
 }
 
 std::vector<std::string> Reply::opening() const {
@@ -220,26 +321,25 @@ std::vector<std::string> Reply::opening() const {
                                           {"delta", json::make_dict(std::move(role))},
                                           {"finish_reason", Value()},
                                           {"logprobs", Value()}});
-    made.push_back(json::to_compact_json(answer({choice}, nullptr, true, i == 0)));
+    made.push_back(answer({json::to_compact_json(choice)}, nullptr, true, i == 0));
   }
   return made;
 }
 
 std::string Reply::chunk(const Delta& delta) const {
-  const Value choice = plan_.chat ? chat_chunk(delta) : completion_choice(delta);
-  return json::to_compact_json(answer({choice}, nullptr, true, false));
+  return answer({plan_.chat ? chat_chunk(delta) : completion_choice(delta)}, nullptr, true, false);
 }
 
-std::string Reply::closing(const Totals& totals) const {
-  return json::to_compact_json(answer({}, &totals, true, false));
-}
+std::string Reply::closing(const Totals& totals) const { return answer({}, &totals, true, false); }
 
 std::string Reply::whole(const std::vector<Delta>& choices, const Totals& totals) const {
-  Values made;
+  std::vector<std::string> made;
   for (const Delta& delta : choices) {
     made.push_back(plan_.chat ? chat_choice(delta) : completion_choice(delta));
   }
-  return json::to_compact_json(answer(std::move(made), &totals, false, true));
+  std::string prompt;
+  if (plan_.chat && plan_.prompt_logprobs) prompt = prompt_logprobs(choices[0].prompt);
+  return answer(made, &totals, false, true, prompt);
 }
 
 }  // namespace wherry::app

@@ -8,18 +8,14 @@
 
 #include "app/chat/choice.h"
 #include "app/chat/plan.h"
+#include "app/chat/response.h"
 
 namespace wherry::app {
 
-// Sums of token counts and times over all choices of a request.
-struct Totals {
-  int64_t prompt = 0, sampled = 0, cached = 0, drafted = 0, accepted = 0, reasoning = 0;
-  double queue = 0, prefill = 0, decode = 0;  // seconds, the maximum over all choices
-};
-
 class Reply {
  public:
-  explicit Reply(const Plan& plan);
+  // The arguments must outlive the object.
+  Reply(const Plan& plan, const Tokenizer& tokenizer);
 
   std::vector<std::string> opening() const;  // returns the chunks with each choice's role
   std::string chunk(const Delta& delta) const;
@@ -27,13 +23,17 @@ class Reply {
   std::string whole(const std::vector<Delta>& choices, const Totals& totals) const;
 
  private:
-  // first: whether nothing of the response precedes it
-  Value answer(Values choices, const Totals* totals, bool streamed, bool first) const;
-  Value chat_choice(const Delta& delta) const;
-  Value chat_chunk(const Delta& delta) const;
-  Value completion_choice(const Delta& delta) const;
+  // choices: JSON of each choice. first: whether nothing of the response precedes it.
+  // of_prompt: JSON of the prompt's log probabilities; "" if there are none.
+  std::string answer(const std::vector<std::string>& choices, const Totals* totals, bool streamed,
+                     bool first, const std::string& of_prompt = "") const;
+  std::string chat_choice(const Delta& delta) const;
+  std::string chat_chunk(const Delta& delta) const;
+  std::string completion_choice(const Delta& delta) const;
+  std::string prompt_logprobs(const std::vector<PromptToken>& tokens) const;
 
   const Plan& plan_;
+  const Tokenizer& tokenizer_;
   std::string id_;
   int64_t created_;  // Unix time in seconds
 };

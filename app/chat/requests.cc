@@ -33,6 +33,27 @@ int64_t Requests::start(std::string json, Listener listener) {
   return request->id;
 }
 
+void Requests::begin(int64_t id, std::string json, const RequestOptions& options, Opened opened,
+                     Listener listener) {
+  auto request = std::make_shared<Request>();
+  request->id = id;
+  request->json = std::move(json);
+  request->options = options;
+  request->opened = std::move(opened);
+  request->listener = std::move(listener);
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) throw Error(WHERRY_NOT_FOUND, "the app is being closed");
+    requests_[id] = request;
+  }
+  try {
+    submit_plan(request);
+  } catch (...) {
+    end(request);
+    throw;
+  }
+}
+
 bool Requests::abort(int64_t id) {
   RequestPtr request;
   std::vector<uint64_t> running;
@@ -140,24 +161,25 @@ void Requests::attempt(const RequestPtr& request, const Work& work) {
 }
 
 void Requests::plan(const RequestPtr& request) {
-  attempt(request, [&] {
-    if (gone(request)) throw jinja::Abandoned();
-    Value given;
-    try {
-      given = json::from_json(unicode::well_formed(request->json), json::Halves::kKept);
-    } catch (const json::Failure& failure) {
-      throw RequestError(std::string("The body is not JSON: ") + failure.what(), "",
-                         "invalid_json");
-    }
-    const VectorTask task = task_of(given);
-    if (task != VectorTask::kNone) return submit_vectors(request, task, given);
-    Plan made = plan_of(given, model_, [&] { return gone(request); });
-    if (made.constraint) {
-      compile(request, std::move(made));
-    } else {
-      submit(request, std::move(made));
-    }
-  });
+  attempt(request, [&] { submit_plan(request); });
+}
+
+void Requests::submit_plan(const RequestPtr& request) {
+  if (gone(request)) throw jinja::Abandoned();
+  Value given;
+  try {
+    given = json::from_json(unicode::well_formed(request->json), json::Halves::kKept);
+  } catch (const json::Failure& failure) {
+    throw RequestError(std::string("The body is not JSON: ") + failure.what(), "", "invalid_json");
+  }
+  const VectorTask task = task_of(given);
+  if (task != VectorTask::kNone) return submit_vectors(request, task, given);
+  Plan made = plan_of(given, model_, [&] { return gone(request); }, request->options);
+  if (made.constraint) {
+    compile(request, std::move(made));
+  } else {
+    submit(request, std::move(made));
+  }
 }
 
 void Requests::compile(const RequestPtr& request, Plan plan) {
@@ -184,6 +206,8 @@ void Requests::add(uint64_t id, const Plan& plan, const Job& job) {
   wherry_params params = plan.sampling.record();
   params.seed = job.seed;
   params.max_tokens = job.max_tokens;
+  params.source = job.source.data();
+  params.n_source = job.source.size();
   wherry_mask mask{};  // the core owns the mask after it was submitted
   if (plan.held_to) {
     mask = plan.held_to->mask(plan.sampling.stop_ids);
@@ -202,7 +226,8 @@ void Requests::submit(const RequestPtr& request, Plan plan) {
 
 void Requests::submit_vectors(const RequestPtr& request, VectorTask task, const Value& given) {
   auto response = std::make_shared<VectorResponse>(
-      vector_plan(task, given, model_.vectors, [&] { return gone(request); }), request->listener);
+      vector_plan(task, given, model_.vectors, [&] { return gone(request); }), request->listener,
+      request->options.user, request->options.salt);
   const VectorResponse& made = *response;
   submit(request, response, made.jobs(),
          [&](size_t job, uint64_t id) { made.add(job, id, core_); });
@@ -250,7 +275,10 @@ void Requests::hear(const wherry_event* events, size_t n, const std::string& err
 
 void Requests::open(const Ready& ready) {
   const RequestPtr& request = ready.request;
-  if (ready.failure.empty()) return request->response->open();
+  if (ready.failure.empty()) {
+    if (request->opened) request->opened(request->response);
+    return request->response->open();
+  }
   if (request->response) {
     request->response->fail(ready.failure);
   } else {

@@ -29,6 +29,11 @@ class Requests {
   // Starts a request from any thread and returns its id. The listener gets the response from within
   // `hear`.
   int64_t start(std::string json, Listener listener);
+  // Starts a request under an id of the caller, and plans it on this thread, which may be any.
+  // `opened` is called from within `hear`, before the listener. Throws what `plan_of` does.
+  using Opened = std::function<void(const std::shared_ptr<const Response>& response)>;
+  void begin(int64_t id, std::string json, const RequestOptions& options, Opened opened,
+             Listener listener);
   bool abort(int64_t id);  // returns whether the request was running
   size_t size() const;     // returns the number of running requests
 
@@ -52,6 +57,8 @@ class Requests {
     std::string json;
     Listener listener;
     bool aborted = false;
+    RequestOptions options = {};
+    Opened opened = nullptr;
     std::shared_ptr<Response> response;  // set when the request is planned
     std::vector<uint64_t> core_ids;  // the core's id of each choice; 0 after the choice has ended
   };
@@ -63,6 +70,7 @@ class Requests {
   };
 
   void plan(const RequestPtr& request);
+  void submit_plan(const RequestPtr& request);         // plans and submits a request; throws
   void compile(const RequestPtr& request, Plan plan);  // compiles the constraint before `submit`
   void abandon(const RequestPtr& request);  // ends the request if it waits for its grammar
   template <typename Work>

@@ -3,6 +3,7 @@
 #define WHERRY_APP_CHAT_RESPONSE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -12,6 +13,12 @@ namespace wherry::app {
 
 // Callback that receives one JSON object; last: no further object follows.
 using Listener = std::function<void(const std::string& json, bool last)>;
+
+// Sums of token counts and times over all choices of a request.
+struct Totals {
+  int64_t prompt = 0, sampled = 0, cached = 0, drafted = 0, accepted = 0, reasoning = 0;
+  double queue = 0, prefill = 0, decode = 0;  // seconds, the maximum over all choices
+};
 
 // The state of one running request; not thread-safe. The core runs each of its jobs as a request.
 class Response {
@@ -27,6 +34,9 @@ class Response {
   virtual bool must_abort(
       size_t job) const = 0;  // whether a job ended without the core's knowledge
   virtual void fail(const std::string& error_json) = 0;  // sends the error as the last JSON object
+  virtual Totals totals() const = 0;                     // of the events so far
+  // Returns JSON for the host of the request: how it was understood.
+  virtual std::string about() const = 0;
 };
 
 }  // namespace wherry::app

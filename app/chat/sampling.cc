@@ -10,6 +10,7 @@ namespace wherry::app {
 
 namespace {
 
+constexpr size_t kMostBadWords = size_t{1} << 16;            // characters of all bad_words
 constexpr const char* kBreakers[] = {"\n", ":", "\"", "*"};  // llama.cpp's default DRY breakers
 
 // Returns the request's value of a field, else that of generation_config.json, else the neutral
@@ -28,7 +29,8 @@ void set_probabilities(const Fields& fields, const Abilities& model, wherry_para
     const double value = fields.number(name).value_or(0);
     return static_cast<float>(value == 0 ? otherwise : value);  // 0 means the default
   };
-  params.temperature = static_cast<float>(chosen(fields, model, "temperature", 1));
+  const bool greedy = fields.has("do_sample") && !fields.truth("do_sample");
+  params.temperature = greedy ? 0 : static_cast<float>(chosen(fields, model, "temperature", 1));
   params.dynamic_range = real("dynatemp_range", 0);
   params.dynamic_exponent = real("dynatemp_exponent", 1);
   params.top_p = static_cast<float>(chosen(fields, model, "top_p", 1));
@@ -106,12 +108,28 @@ void set_ids(const Fields& fields, const Abilities& model, Sampling& made) {
       }
     }
   }
+  if (!fields.truth("ignore_eos")) made.stop_ids = model.eos_ids;
+  if (const Value* stops = fields.find("stop_token_ids")) {
+    std::set<int32_t> seen(made.stop_ids.begin(), made.stop_ids.end());
+    for (const Value& id : stops->items()) {
+      check_id("stop_token_ids", id.integer(), model);
+      const auto token = static_cast<int32_t>(id.integer());
+      if (seen.insert(token).second) made.stop_ids.push_back(token);
+    }
+  }
 }
 
 // Bans each word both at the start of a text and after a space.
 void set_bad_words(const Fields& fields, const Abilities& model, Sampling& made) {
   const Value* words = fields.find("bad_words");
   if (words == nullptr) return;
+  size_t size = 0;
+  for (const Value& word : words->items()) size += word.chars();
+  if (size > kMostBadWords) {
+    throw RequestError("bad_words have " + std::to_string(size) + " characters in all; at most " +
+                           std::to_string(kMostBadWords) + " are accepted",
+                       "bad_words");
+  }
   std::set<std::vector<int32_t>> seen;
   for (const Value& word : words->items()) {
     const std::string& text = word.text();
@@ -141,6 +159,8 @@ wherry_params Sampling::record() const {
   made.bad_words = bad_words.data();
   made.bad_word_lengths = bad_word_lengths.data();
   made.n_bad_words = bad_word_lengths.size();
+  made.prediction = prediction.data();
+  made.n_prediction = prediction.size();
   return made;
 }
 
@@ -156,7 +176,6 @@ Sampling sampling_of(const Fields& fields, const Abilities& model, int64_t max_t
   }
   made.params.max_tokens = static_cast<int32_t>(max_tokens);
   made.params.min_tokens = static_cast<int32_t>(fewest);
-  if (!fields.truth("ignore_eos")) made.stop_ids = model.eos_ids;
   set_probabilities(fields, model, made.params);
   set_penalties(fields, model, made);
   set_bad_words(fields, model, made);
@@ -165,6 +184,11 @@ Sampling sampling_of(const Fields& fields, const Abilities& model, int64_t max_t
   made.params.user = number_of(user.empty() ? fields.text("user") : user);
   made.params.salt = number_of(fields.text("cache_salt"));
   made.params.max_drafts = static_cast<int32_t>(fields.integer("max_drafts").value_or(-1));
+  made.params.prompt_logprobs =
+      static_cast<int32_t>(fields.integer("prompt_logprobs").value_or(-1));
+  if (fields.has("prompt_logprobs") && fields.truth("stream")) {
+    throw RequestError("prompt_logprobs are not streamed", "prompt_logprobs");
+  }
   return made;
 }
 

@@ -19,7 +19,7 @@ class Sampling {
   wherry_params record() const;
 
   wherry_params params{};
-  std::vector<int32_t> stop_ids, breakers, bias_ids, allowed, bad_words;
+  std::vector<int32_t> stop_ids, breakers, bias_ids, allowed, bad_words, prediction;
   std::vector<float> bias_values;
   std::vector<size_t> bad_word_lengths;
 };

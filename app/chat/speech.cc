@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/text/json_tokenizer.h"
 #include "app/value/json_text.h"
 #include "support/error.h"
 
@@ -103,6 +104,29 @@ std::vector<int32_t> eos_ids(const Files& files, const Tokenizer& tokenizer, con
   return made;
 }
 
+// Returns the tokens that the decoder of an encoder-decoder begins with: decoder_start_token_id, or
+// the padding token, as T5's authors have it, and what forced_bos_token_id makes of the first token
+// of an output.
+std::vector<int32_t> decoder_start(const Files& files, const Value& defaults) {
+  const Fields config(read_object(files, "config.json")), first(defaults);
+  if (!config.truth("is_encoder_decoder")) return {};
+  const auto id_of = [&](const char* name) {
+    const Value* own = first.find(name);
+    const Value* id = own != nullptr ? own : config.find(name);
+    return id != nullptr && id->is(json::Kind::kInt) ? id->integer() : -1;
+  };
+  const int64_t start = id_of("decoder_start_token_id");
+  std::vector<int32_t> made;
+  for (const int64_t id :
+       {start >= 0 ? start : id_of("pad_token_id"), id_of("forced_bos_token_id")}) {
+    if (id >= 0 && id < kMostIds) made.push_back(static_cast<int32_t>(id));
+  }
+  if (!made.empty()) return made;
+  reject(files.folder +
+         " reads sources, and its files do not tell with which token its decoder begins: "
+         "config.json has neither decoder_start_token_id nor pad_token_id");
+}
+
 // Reads the supported fields of generation_config.json and checks their ranges.
 Value generation_defaults(const Files& files) {
   const Value config = read_object(files, "generation_config.json");
@@ -154,17 +178,19 @@ Speech read_speech(const Files& files, const std::string& tool_format) {
   const std::optional<std::string> tokens = files.read("tokenizer.json");
   if (!tokens) throw Error(WHERRY_NOT_FOUND, files.folder + " has no tokenizer.json");
   Speech made;
-  made.tokenizer = Tokenizer::read(*tokens);
+  made.tokenizer = JsonTokenizer::read(*tokens);
   const Value special = special_tokens(files);
   made.eos_ids = eos_ids(files, *made.tokenizer, special);
   made.defaults = generation_defaults(files);
+  made.decoder_start = decoder_start(files, made.defaults);
   made.head = read_head(read_object(files, "wherry-head.json"), files.path("wherry-head.json"));
   try {
     const auto known = [&](const std::string& name) {
       return made.tokenizer->id_of(name).has_value();
     };
     const auto dialect = [&](const std::string& source) {
-      return std::make_unique<Dialect>(jinja::ChatTemplate(source, special), tool_format, known);
+      return std::make_unique<Dialect>(
+          std::make_unique<jinja::InterpretedTemplate>(source, special), tool_format, known);
     };
     const auto sources = template_sources(files);
     // An empty template would lose every message.

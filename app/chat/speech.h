@@ -29,7 +29,9 @@ struct Speech {
   std::unique_ptr<const Dialect> dialect;  // null if the model only completes text
   std::vector<int32_t> eos_ids;
   Value defaults;  // content of generation_config.json
-  Head head;       // what a model answers that generates no text
+  // Tokens that the decoder of an encoder-decoder begins with; empty for other models.
+  std::vector<int32_t> decoder_start;
+  Head head;  // what a model answers that generates no text
 };
 // Reads the text side of a model. tool_format: the family name of the tool-call format; "" detects
 // it from the template. Throws Error.

@@ -51,12 +51,36 @@ std::string channel_effort(const std::string& effort) {
   return effort == "xhigh" || effort == "max" ? "high" : effort;
 }
 
+// Returns what DeepSeek's field `thinking` says.
+bool is_enabled(const Value& thinking) {
+  const Value* given = thinking.dict().find("type");
+  const std::string kind = given != nullptr && given->is_string() ? given->text() : "";
+  if (kind == "enabled" || kind == "disabled") return kind == "enabled";
+  throw RequestError("thinking.type is " + json::repr(given == nullptr ? Value() : *given) +
+                         "; it takes 'enabled' or 'disabled'",
+                     "thinking.type");
+}
+
+// Sets the variable with the documents of the request.
+void add_documents(Items& made, const Fields& fields, const Dialect& dialect) {
+  const Value* documents = fields.find("documents");
+  if (documents == nullptr || documents->items().empty()) return;
+  if (!dialect.knows("documents")) {
+    throw RequestError(
+        "This model's chat template does not read documents; put them into a message", "documents",
+        "unsupported_parameter");
+  }
+  made.emplace_back("documents", *documents);
+}
+
 // Sets the variables for reasoning_effort and enable_thinking that the template reads.
 void add_effort(Items& made, const Fields& fields, const Dialect& dialect) {
   const std::string effort = fields.text("reasoning_effort");
   std::optional<bool> thinks;
   if (fields.has("enable_thinking")) {
     thinks = fields.truth("enable_thinking");
+  } else if (const Value* thinking = fields.find("thinking")) {
+    thinks = is_enabled(*thinking);
   } else if (!effort.empty()) {
     thinks = effort != "none" && effort != "minimal";
   }
@@ -80,6 +104,7 @@ Talk::Talk(const Fields& fields, const Dialect* dialect)
 Value Talk::variables() const {
   Items made = dialect_.tool_variables().of(asked_.tools);
   add_effort(made, fields_, dialect_);
+  add_documents(made, fields_, dialect_);
   if (const Value* more = fields_.find("chat_template_kwargs")) {
     made.insert(made.end(), more->dict().items.begin(), more->dict().items.end());
   }
@@ -87,30 +112,38 @@ Value Talk::variables() const {
 }
 
 // Renders messages, adapted to the template.
-std::string Talk::adapted_text(Values messages, bool opens,
-                               const std::function<bool()>& gone) const {
-  const History& history = dialect_.history();
-  Adapted adapted = history.adapted(std::move(messages));
+std::string Talk::adapted_text(Values messages, bool opens, const std::function<bool()>& gone,
+                               Texts* changes) const {
+  const History* history = dialect_.history();
+  Adapted adapted{std::move(messages), {}};
+  if (history != nullptr) adapted = history->adapted(std::move(adapted.messages));
   const Value all = variables();
   const auto text = [&] {
-    return dialect_.chat_template().render(json::make_list(adapted.messages), opens, all, gone);
+    std::string made =
+        dialect_.chat_template().render(json::make_list(adapted.messages), opens, all, gone);
+    if (changes != nullptr) *changes = std::move(adapted.changes);
+    return made;
   };
   try {
     return text();
   } catch (const jinja::Refused& error) {
-    adapted = history.retried(std::move(adapted), opens, all, gone);
+    if (history != nullptr) {
+      adapted = history->retried(std::move(adapted), opens, all, gone);
+    } else {
+      adapted.messages.clear();
+    }
     if (adapted.messages.empty()) throw RequestError(error.what(), "messages", "chat_template");
     return text();
   }
 }
 
-std::string Talk::rendered(const std::function<bool()>& gone) const {
+std::string Talk::rendered(const std::function<bool()>& gone, Texts* changes) const {
   Values messages = messages_;
   const std::string mark = fields_.truth("continue_final_message") ? new_mark() : "";
   if (!mark.empty()) mark_last(messages, fields_, mark);
   const bool opens =
       !fields_.has("add_generation_prompt") || fields_.truth("add_generation_prompt");
-  const std::string text = adapted_text(std::move(messages), mark.empty() && opens, gone);
+  const std::string text = adapted_text(std::move(messages), mark.empty() && opens, gone, changes);
   if (mark.empty()) return text;
   const size_t end = text.rfind(mark);
   if (end == text.npos) {
@@ -147,20 +180,58 @@ bool Talk::goes_on_in_words(const Thoughts& thoughts) const {
   return unicode::skip_left(said) < said.size() && !thoughts.opened(said);
 }
 
+Talk::Beginning Talk::beginning(const std::string& prompt) const {
+  Beginning made{dialect_.thoughts(), false, nullptr};
+  if (made.thoughts && (made.thoughts->closed(prompt) || goes_on_in_words(*made.thoughts))) {
+    made.thoughts.reset();
+  }
+  made.opened =
+      made.thoughts && (made.thoughts->opened(prompt) || goes_on_thinking(*made.thoughts));
+  const Family& family = dialect_.family();
+  if (in_format() || family.channels) made.family = &family;
+  return made;
+}
+
+// Whether neither tools nor the request's other fields (`constrained`) constrain the output.
+bool Talk::is_free(bool constrained) const {
+  const auto& strict = asked_.strict;
+  return !constrained && !asked_.must &&
+         std::find(strict.begin(), strict.end(), true) == strict.end();
+}
+
 std::optional<Constraint> Talk::constraint(const std::string& prompt,
                                            const std::optional<Constraint>& base,
                                            const Tokenizer& tokenizer) const {
-  const bool strict =
-      std::find(asked_.strict.begin(), asked_.strict.end(), true) != asked_.strict.end();
-  if (!base && !asked_.must && !strict) return std::nullopt;
-  std::optional<Thoughts> thoughts = dialect_.thoughts();
-  if (thoughts && (thoughts->closed(prompt) || goes_on_in_words(*thoughts))) thoughts.reset();
-  const bool opened = thoughts && (thoughts->opened(prompt) || goes_on_thinking(*thoughts));
-  const Family& family = dialect_.family();
-  Enforcement enforcement(in_format() || family.channels ? &family : nullptr, thoughts, opened,
-                          tokenizer);
+  if (is_free(base.has_value())) return std::nullopt;
+  const Beginning begins = beginning(prompt);
+  Enforcement enforcement(begins.family, begins.thoughts, begins.opened, tokenizer);
   if (asked_.must) return enforcement.calls(asked_);
   return base ? enforcement.held(*base, asked_) : enforcement.text_or_calls(asked_);
+}
+
+std::optional<Value> Talk::requirements(const std::string& prompt, bool constrained) const {
+  if (is_free(constrained)) return std::nullopt;
+  const Beginning begins = beginning(prompt);
+  Values tools;
+  for (size_t i = 0; i < asked_.tools.size(); ++i) {
+    const Value& function = *asked_.tools[i].dict().find("function");
+    Value input;
+    if (const auto& grammar = asked_.inputs[i]) {
+      input = json::make_list({grammar->syntax, grammar->definition});
+    }
+    tools.push_back(json::make_dict({{"name", *function.dict().find("name")},
+                                     {"parameters", *function.dict().find("parameters")},
+                                     {"strict", static_cast<bool>(asked_.strict[i])},
+                                     {"input", input}}));
+  }
+  const Value thoughts =
+      begins.thoughts ? json::make_list({begins.thoughts->begin, begins.thoughts->end}) : Value();
+  return json::make_dict({{"family", begins.family ? Value(begins.family->name) : Value()},
+                          {"thoughts", thoughts},
+                          {"opened", begins.opened},
+                          {"must", asked_.must},
+                          {"several", !asked_.one},
+                          {"tools", json::make_list(std::move(tools))}});
 }
 
 Reading Talk::reading(const std::string& prompt) const {
@@ -184,6 +255,19 @@ std::vector<int32_t> Talk::visible(const Tokenizer& tokenizer) const {
   std::vector<int32_t> made;
   for (const std::string& name : names) {
     if (const auto id = tokenizer.special_id(name)) made.push_back(*id);
+  }
+  return made;
+}
+
+Texts Talk::unused() const {
+  Texts made;
+  const bool knows_thinking = dialect_.knows("enable_thinking") || dialect_.knows("thinking");
+  if (!fields_.text("reasoning_effort").empty() && !dialect_.knows("reasoning_effort") &&
+      !knows_thinking) {
+    made.emplace_back("reasoning_effort");
+  }
+  for (const char* name : {"enable_thinking", "thinking"}) {
+    if (fields_.has(name) && !knows_thinking) made.emplace_back(name);
   }
   return made;
 }

@@ -23,9 +23,10 @@ class Talk {
   // Throws RequestError for tools that contradict each other, or content that is not text.
   Talk(const Fields& fields, const Dialect* dialect);
 
-  // Renders the prompt. Throws RequestError, or jinja::Abandoned if `gone` says that the client has
+  // Renders the prompt; `changes` gets the names of the steps that adapted the messages to the
+  // template. Throws RequestError, or jinja::Abandoned if `gone` says that the client has
   // left.
-  std::string rendered(const std::function<bool()>& gone) const;
+  std::string rendered(const std::function<bool()>& gone, Texts* changes = nullptr) const;
   // Returns what the parser has to find in the output that follows this prompt.
   Reading reading(const std::string& prompt) const;
   // Returns the constraint of the output that follows a prompt, if there is one. base: the
@@ -34,15 +35,30 @@ class Talk {
   std::optional<Constraint> constraint(const std::string& prompt,
                                        const std::optional<Constraint>& base,
                                        const Tokenizer& tokenizer) const;
+  // Returns what the output that follows a prompt has to follow, for a host that makes grammars by
+  // itself; nothing if it is free.
+  std::optional<Value> requirements(const std::string& prompt, bool constrained) const;
+  const Texts& custom() const { return asked_.custom; }  // names of custom tools
   bool named() const { return asked_.named; }  // whether the request names the tool to call
   // Returns the special tokens whose names the parser needs.
   std::vector<int32_t> visible(const Tokenizer& tokenizer) const;
+  // Returns the fields of the request that have no effect with this template.
+  Texts unused() const;
   // Returns the tokens that end a response, in addition to `known`.
   std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, std::vector<int32_t> known) const;
 
  private:
   Value variables() const;
-  std::string adapted_text(Values messages, bool opens, const std::function<bool()>& gone) const;
+  std::string adapted_text(Values messages, bool opens, const std::function<bool()>& gone,
+                           Texts* changes) const;
+  // How an output begins that has to follow something.
+  struct Beginning {
+    std::optional<Thoughts> thoughts;  // marks of reasoning that may come first
+    bool opened;                       // whether the prompt has opened the reasoning
+    const Family* family;              // format of calls; null: none can come
+  };
+  Beginning beginning(const std::string& prompt) const;
+  bool is_free(bool constrained) const;
   bool separate() const;
   bool in_format() const;
   bool goes_on_thinking(const Thoughts& thoughts) const;

@@ -28,7 +28,7 @@ std::vector<size_t> beginnings(const Values& messages) {
 Fields with_messages(const Fields& fields, Values messages) {
   std::vector<std::pair<Value, Value>> items = fields.object().dict().items;
   items.emplace_back("messages", json::make_list(std::move(messages)));  // replaces the original
-  return Fields(json::make_dict(std::move(items)));
+  return Fields(json::make_dict(std::move(items)), fields.unknown());
 }
 
 }  // namespace

@@ -5,12 +5,16 @@
 #include "app/chat/choice.h"
 #include "app/chat/sampling.h"
 #include "app/request/request_error.h"
+#include "app/value/json_text.h"
 #include "support/error.h"
 
 namespace wherry::app {
 
-VectorResponse::VectorResponse(VectorPlan plan, Listener listener)
+VectorResponse::VectorResponse(VectorPlan plan, Listener listener, std::optional<uint64_t> user,
+                               std::optional<uint64_t> salt)
     : plan_(std::move(plan)),
+      user_(user.value_or(number_of(plan_.user))),
+      salt_(salt.value_or(number_of(plan_.salt))),
       listener_(std::move(listener)),
       results_(plan_.jobs.size()),
       ended_(plan_.jobs.size()),
@@ -20,8 +24,8 @@ void VectorResponse::add(size_t job, uint64_t id, Core& core) const {
   const VectorJob& one = plan_.jobs[job];
   wherry_params params;
   wherry_params_init(&params);
-  params.user = number_of(plan_.user);
-  params.salt = number_of(plan_.salt);
+  params.user = user_;
+  params.salt = salt_;
   if (one.token < 0) {
     params.embed = 1;
   } else {
@@ -45,6 +49,17 @@ void VectorResponse::push(size_t job, const wherry_event& event, const std::stri
   if (event.n_embedding > 0) {
     result.values.assign(event.embedding, event.embedding + event.n_embedding);
   }
+}
+
+Totals VectorResponse::totals() const {
+  Totals made;
+  for (const auto& prompt : plan_.prompts) made.prompt += static_cast<int64_t>(prompt.size());
+  return made;
+}
+
+std::string VectorResponse::about() const {
+  return json::to_compact_json(json::make_dict(
+      {{"prompt_tokens", totals().prompt}, {"choices", Value::size(plan_.jobs.size())}}));
 }
 
 void VectorResponse::flush() {

@@ -2,6 +2,7 @@
 #ifndef WHERRY_APP_CHAT_VECTOR_RESPONSE_H_
 #define WHERRY_APP_CHAT_VECTOR_RESPONSE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,9 @@ namespace wherry::app {
 
 class VectorResponse : public Response {
  public:
-  VectorResponse(VectorPlan plan, Listener listener);
+  // user, salt: stand in for the numbers of the plan's names.
+  VectorResponse(VectorPlan plan, Listener listener, std::optional<uint64_t> user = {},
+                 std::optional<uint64_t> salt = {});
 
   size_t jobs() const { return plan_.jobs.size(); }
   // Adds a job to the core as a request of this id. Throws Error.
@@ -26,9 +29,12 @@ class VectorResponse : public Response {
   bool ended(size_t job) const override { return ended_[job]; }
   bool must_abort(size_t) const override { return false; }
   void fail(const std::string& error_json) override;
+  Totals totals() const override;
+  std::string about() const override;
 
  private:
   const VectorPlan plan_;
+  const uint64_t user_, salt_;
   const Listener listener_;
   std::vector<VectorResult> results_;  // of each job
   std::vector<bool> ended_;

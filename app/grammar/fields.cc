@@ -273,13 +273,20 @@ bool same(const Constraint& a, const Constraint& b) {
 
 }  // namespace
 
-std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& tokenizer) {
+Value constraining_fields(const Fields& fields) {
   static const Value kText = json::make_dict({{"type", "text"}});
-  std::vector<std::string> given;
+  std::vector<std::pair<Value, Value>> given;
   for (const char* name : kFields) {
     const Value* value = fields.find(name);
-    if (value != nullptr && !json::equal(*value, kText)) given.emplace_back(name);
+    if (value != nullptr && !json::equal(*value, kText)) given.emplace_back(name, *value);
   }
+  return json::make_dict(std::move(given));
+}
+
+std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& tokenizer) {
+  std::vector<std::string> given;
+  const Value named = constraining_fields(fields);
+  for (const auto& item : named.dict().items) given.push_back(item.first.text());
   if (given.empty()) return std::nullopt;
   const Making making(tokenizer);
   if (given.size() == 1) return making.one(given[0], *fields.find(given[0]));

@@ -11,6 +11,9 @@
 
 namespace wherry::app {
 
+// Returns the fields of a request that constrain its output; an empty object if none does.
+Value constraining_fields(const Fields& fields);
+
 // Returns the constraint of a request, if it has one. Throws RequestError for several constraints,
 // an invalid shape, or a schema that cannot be enforced.
 std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& tokenizer);

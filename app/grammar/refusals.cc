@@ -1,7 +1,5 @@
 #include "app/grammar/refusals.h"
 
-#include "app/text/parts.h"
-
 namespace wherry::app {
 
 namespace {
@@ -11,7 +9,7 @@ constexpr size_t kLongestReason = 1000;  // bytes
 }  // namespace
 
 void require_token_bytes(const Tokenizer& tokenizer) {
-  if (tokenizer.parts().token_bytes) return;
+  if (tokenizer.byte_rules()) return;
   throw RequestError(
       "Structured output needs a tokenizer whose tokens are bytes (byte-level BPE, or "
       "SentencePiece with byte fallback); this model's is of another kind",

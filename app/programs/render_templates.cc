@@ -11,7 +11,7 @@
 
 namespace {
 
-using wherry::jinja::ChatTemplate;
+using wherry::jinja::InterpretedTemplate;
 using wherry::json::Value;
 
 Value field(const Value& request, const char* name, Value otherwise) {
@@ -21,8 +21,8 @@ Value field(const Value& request, const char* name, Value otherwise) {
 
 std::pair<const char*, Value> answer(const Value& request) {
   try {
-    const ChatTemplate made(field(request, "source", Value("")).text(),
-                            field(request, "special", Value()));
+    const InterpretedTemplate made(field(request, "source", Value("")).text(),
+                                   field(request, "special", Value()));
     if (truth(field(request, "asked", Value(false)))) {
       wherry::json::Values names;
       for (const std::string& name : made.variables()) names.emplace_back(name);

@@ -18,6 +18,7 @@
 #include "app/chat/generation.h"
 #include "app/grammar/grammars.h"
 #include "app/request/request_error.h"
+#include "app/text/json_tokenizer.h"
 #include "app/tools/families.h"
 #include "app/tools/python_value.h"
 #include "app/value/json_text.h"
@@ -145,9 +146,10 @@ bool takes(const Plan& plan, const Tokenizer& tokenizer, int64_t vocab_size,
 }
 
 Value answer(const Fields& asked) {
-  const std::unique_ptr<const Tokenizer> tokenizer = Tokenizer::read(asked.text("tokenizer"));
+  const std::unique_ptr<const Tokenizer> tokenizer = JsonTokenizer::read(asked.text("tokenizer"));
   const Value* special = asked.find("special");
-  const Dialect dialect(jinja::ChatTemplate(asked.text("template"), special ? *special : Value()),
+  const Dialect dialect(std::make_unique<jinja::InterpretedTemplate>(asked.text("template"),
+                                                                     special ? *special : Value()),
                         asked.text("tool_format"), [&](const std::string& name) {
                           return tokenizer->id_of(name).has_value();
                         });

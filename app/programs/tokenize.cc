@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "app/text/detokenizer.h"
+#include "app/text/json_tokenizer.h"
 #include "app/text/stop_strings.h"
-#include "app/text/tokenizer.h"
 #include "support/error.h"
 
 namespace wherry {
@@ -100,7 +100,7 @@ void Commands::time(const std::string& text) const {
 void Commands::run(const std::string& command) {
   if (command == "open") {
     std::string json = read_text();
-    tokenizer_ = Tokenizer::read(json);
+    tokenizer_ = JsonTokenizer::read(json);
     std::cout << "ok\n";
   } else if (command == "encode") {
     bool specials = read_number() != 0;

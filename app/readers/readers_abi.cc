@@ -121,13 +121,13 @@ void wherry_reader_close(wherry_reader* reader) { delete reader; }
 
 struct wherry_history {
   explicit wherry_history(const Value& given)
-      : dialect(wherry::jinja::ChatTemplate(field(given, "source").text(),
-                                            field(given, "special_tokens")),
+      : dialect(std::make_unique<wherry::jinja::InterpretedTemplate>(
+                    field(given, "source").text(), field(given, "special_tokens")),
                 field(given, "tool_format").text(), [](const std::string&) { return false; }) {}
 
   Adapted adapted(const Value& given) const {
     Adapted made{field(given, "messages").items(), {}};
-    const History& history = dialect.history();
+    const History& history = *dialect.history();
     if (!wherry::json::truth(field(given, "refused"))) return history.adapted(made.messages);
     for (const Value& name : field(given, "changes").items()) made.changes.push_back(name.text());
     const Value& variables = field(given, "variables");

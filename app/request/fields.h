@@ -55,7 +55,8 @@ class Checker {
 // The validated fields of a request; a null field counts as missing.
 class Fields {
  public:
-  explicit Fields(Value object) : object_(std::move(object)) {}
+  explicit Fields(Value object, std::vector<std::string> unknown = {})
+      : object_(std::move(object)), unknown_(std::move(unknown)) {}
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
   const Value* find(std::string_view name) const;  // returns null if the field is missing or null
@@ -64,9 +65,12 @@ class Fields {
   bool truth(std::string_view name) const;
   std::string text(std::string_view name) const;  // returns "" if the field is missing
   const Value& object() const { return object_; }
+  // Returns the names of fields that were sent but that requests of this kind do not have.
+  const std::vector<std::string>& unknown() const { return unknown_; }
 
  private:
   Value object_;
+  std::vector<std::string> unknown_;
 };
 
 // Validates a chat request (with "messages") or a completion request (with "prompt"). Throws

@@ -89,6 +89,17 @@ void check_messages(Checker& check, const Value& messages) {
   }
 }
 
+void check_prediction(Checker& check, const std::string& name, const Value& prediction) {
+  if (!check.object(name, prediction)) return;
+  const Value* kind = prediction.dict().find("type");
+  if (kind != nullptr && !(kind->is_string() && kind->text() == "content")) {
+    check.add(name + ".type", "takes content");
+  }
+  const Value* content = prediction.dict().find("content");
+  if (content == nullptr) return check.missing(name + ".content");
+  check_content(check, name + ".content", *content);
+}
+
 void check_prompt(Checker& check, const std::string& name, const Value& prompt) {
   if (prompt.is_string()) return;
   if (!prompt.is(json::Kind::kList)) return not_a_prompt(check, name);

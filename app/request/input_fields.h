@@ -9,6 +9,8 @@
 namespace wherry::app {
 
 void check_messages(Checker& check, const Value& messages);
+// Text that the output probably repeats: a content of messages with its type.
+void check_prediction(Checker& check, const std::string& name, const Value& prediction);
 // name: the field, "prompt" or "input".
 void check_prompt(Checker& check, const std::string& name, const Value& prompt);
 

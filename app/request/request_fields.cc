@@ -11,6 +11,7 @@
 #include "app/request/tool_fields.h"
 #include "app/request/whole_characters.h"
 #include "app/value/json_text.h"
+#include "wherry.h"
 
 namespace wherry::app {
 
@@ -47,9 +48,6 @@ bool lists(const Value& row, const char* name, const Value& value) {
                                         [&](const Value& v) { return equal(v, value); });
 }
 
-// Whether apps support the field; other fields are rejected.
-bool is_taken(const Value& row) { return !has(row, "apps"); }
-
 // Returns the path of an item of an object. Keys that are no names in programs, such as numbers,
 // are left out, as the server does.
 std::string place_of(const std::string& field, const std::string& key) {
@@ -69,6 +67,8 @@ class Reader {
 
   // Reads a group of fields. later: a group whose rows override rows of the same name.
   void group(const char* name, const char* later = nullptr) {
+    const std::string_view group = name;
+    names_agree_ = group == "sampling" || group == "shared" || group == "completion";
     for (const Value& row : data().dict().find(std::string_view(name))->items()) {
       if (later == nullptr || row_of(later, field(row)) == nullptr) {
         read(row);
@@ -85,10 +85,30 @@ class Reader {
     check_.raise();
     std::vector<std::pair<Value, Value>> items = given_.dict().items;
     for (auto& item : made_) items.push_back(std::move(item));  // replaces the original fields
-    return Fields(json::make_dict(std::move(items)));
+    return Fields(json::make_dict(std::move(items)), unknown());
   }
 
  private:
+  // Returns the names of fields that no group has, and of unknown fields of content parts.
+  std::vector<std::string> unknown() const {
+    std::set<std::string> names;
+    for (const auto& [name, value] : given_.dict().items) {
+      if (!value.is_none() && !reads(name.text())) names.insert(name.text());
+    }
+    const Value* messages = reads("messages") ? given_.dict().find("messages") : nullptr;
+    for (const Value& message : messages != nullptr ? messages->items() : Values()) {
+      const Value* content = message.dict().find("content");
+      if (content == nullptr || !content->is(json::Kind::kList)) continue;
+      for (const Value& part : content->items()) {
+        for (const auto& [name, value] : part.dict().items) {
+          if (value.is_none() || name.text() == "type" || name.text() == "text") continue;
+          names.insert("messages.content." + name.text());
+        }
+      }
+    }
+    return {names.begin(), names.end()};
+  }
+
   using Kind = void (Reader::*)(const std::string& name, const Value& value, const Value& row);
 
   static const std::string& field(const Value& row) { return row.dict().find("name")->text(); }
@@ -110,8 +130,11 @@ class Reader {
         {"messages", &Reader::messages},
         {"number", &Reader::number},
         {"object", &Reader::object},
+        {"objects", &Reader::objects},
         {"one_of", &Reader::one_of},
+        {"prediction", &Reader::prediction},
         {"prompt", &Reader::prompt},
+        {"prompt_logprobs", &Reader::prompt_logprobs},
         {"schema", &Reader::schema},
         {"stops", &Reader::stops},
         {"stream_options", &Reader::stream_options},
@@ -123,26 +146,44 @@ class Reader {
         {"words", &Reader::words},
     };
     const std::string& name = field(row);
-    if (!is_taken(row) || !seen_.insert(name).second) return;
+    if (!seen_.insert(name).second) return;
     const std::string given = given_name(row);
-    seen_.insert(given);
+    for (const std::string& other : other_names(row)) seen_.insert(other);
     const Value* value = given_.dict().find(std::string_view(given));
     if (value == nullptr && has(row, "required")) return check_.missing(name);
     if (value == nullptr || (value->is_none() && !has(row, "required"))) return;
-    if (given != name && lists(row, "none", *value)) return;
     if (given != name) keep(name, *value);
     (this->*kKinds.at(row.dict().find("kind")->text()))(given, *value, row);
   }
 
-  // Returns the name of a row's field in the request: the first one that is there.
+  static std::vector<std::string> other_names(const Value& row) {
+    std::vector<std::string> made;
+    const Value* also = row.dict().find("also");
+    for (const Value& other : also != nullptr ? also->items() : Values()) {
+      made.push_back(other.text());
+    }
+    return made;
+  }
+
+  // Returns the name of a row's field in the request: the first one that has a value. Throws
+  // RequestError if two names of a field of chats or completions have different values.
   std::string given_name(const Value& row) const {
     const std::string& name = field(row);
-    const Value* also = row.dict().find("also");
-    if (also == nullptr || given_.dict().find(std::string_view(name)) != nullptr) return name;
-    for (const Value& other : also->items()) {
-      if (given_.dict().find(std::string_view(other.text())) != nullptr) return other.text();
+    const Value* first = given_.dict().find(std::string_view(name));
+    if (first != nullptr && first->is_none()) first = nullptr;
+    std::string found = name;
+    for (const std::string& other : other_names(row)) {
+      const Value* value = given_.dict().find(std::string_view(other));
+      if (value == nullptr || value->is_none() || lists(row, "none", *value)) continue;
+      if (names_agree_ && first != nullptr && !json::equal(*first, *value)) {
+        throw RequestError(
+            name + " and " + other + " are two names of one field, and have different values",
+            other);
+      }
+      if (first == nullptr) found = other;
+      first = value;
     }
-    return name;
+    return found;
   }
 
   void keep(const std::string& name, std::optional<Value> value) {
@@ -167,6 +208,23 @@ class Reader {
 
   void object(const std::string& name, const Value& value, const Value&) {
     check_.object(name, value);
+  }
+
+  void objects(const std::string& name, const Value& value, const Value&) {
+    if (!check_.list(name, value)) return;
+    for (size_t i = 0; i < value.items().size(); ++i) {
+      check_.object(item(name, i), value.items()[i]);
+    }
+  }
+
+  // Accepts a number of alternatives, or false for none.
+  void prompt_logprobs(const std::string& name, const Value& value, const Value&) {
+    const bool none = value.is(json::Kind::kBool) && value.integer() == 0;
+    keep(name, none ? Value() : check_.integer(name, value, {0, {}, WHERRY_MAX_TOP_LOGPROBS, {}}));
+  }
+
+  void prediction(const std::string& name, const Value& value, const Value&) {
+    check_prediction(check_, name, value);
   }
 
   void one_of(const std::string& name, const Value& value, const Value& row) {
@@ -267,33 +325,32 @@ class Reader {
     check_prompt(check_, name, value);
   }
   void tools(const std::string&, const Value& value, const Value&) { check_tools(check_, value); }
-  void tool_choice(const std::string&, const Value& value, const Value&) {
-    check_tool_choice(check_, value);
+  void tool_choice(const std::string& name, const Value& value, const Value&) {
+    Value choice = with_functions(value);
+    check_tool_choice(check_, choice);
+    keep(name, std::move(choice));
   }
 
   const Value& given_;
   Checker check_;
   std::set<std::string> seen_;
+  bool names_agree_ = false;
   std::vector<std::pair<Value, Value>> made_;
 };
 
-// Rejects unsupported fields that would change the result if ignored: first those that no runtime
-// supports, then those that only the Python server supports. A name may be another kind of
+// Rejects unsupported fields that would change the result if ignored. A name may be another kind of
 // request's field, which `reader` has read.
 void refuse_unknown(const Value& request, const Reader& reader) {
   std::string names, first;
-  for (const char* group : {"refused", "sampling", "shared", "chat", "completion"}) {
-    for (const Value& row : data().dict().find(std::string_view(group))->items()) {
-      if (std::string_view(group) != "refused" && is_taken(row)) continue;
-      const std::string& name = row.dict().find("name")->text();
-      const Value* value = request.dict().find(std::string_view(name));
-      if (value == nullptr || value->is_none() || reader.reads(name)) continue;
-      if (lists(row, "nothing", *value)) continue;
-      if (first.empty()) first = name;
-      names += (names.empty() ? "" : ", ") + name;
-      const Value* instead = row.dict().find("instead");
-      if (instead != nullptr) names += " (send " + instead->text() + ")";
-    }
+  for (const Value& row : data().dict().find(std::string_view("refused"))->items()) {
+    const std::string& name = row.dict().find("name")->text();
+    const Value* value = request.dict().find(std::string_view(name));
+    if (value == nullptr || value->is_none() || reader.reads(name)) continue;
+    if (lists(row, "nothing", *value)) continue;
+    if (first.empty()) first = name;
+    names += (names.empty() ? "" : ", ") + name;
+    const Value* instead = row.dict().find("instead");
+    if (instead != nullptr) names += " (send " + instead->text() + ")";
   }
   if (first.empty()) return;
   throw RequestError("Not supported, and leaving it out would change the answer: " + names, first,

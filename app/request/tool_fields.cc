@@ -64,15 +64,50 @@ void function(Checker& check, const std::string& where, const Value& value) {
   if (const Value* strict = field(value, "strict")) check.boolean(where + ".strict", *strict);
 }
 
-// Whether a tool is of another kind than a function.
+bool is_of(const Value& value, const char* kind) {
+  const Value* found = value.is_dict() ? field(value, "type") : nullptr;
+  return found != nullptr && found->is_string() && found->text() == kind;
+}
+
+// Whether a tool is of a kind that no client runs.
 bool is_other(const Value& tool) {
   const Value* kind = tool.is_dict() ? field(tool, "type") : nullptr;
-  return kind != nullptr && kind->is_string() && kind->text() != "function";
+  return kind != nullptr && kind->is_string() && !is_of(tool, "function") && !is_of(tool, "custom");
+}
+
+// Checks the format of a custom tool's input. The fields of its grammar may also stand next to the
+// type, as the Responses API has them.
+void input_format(Checker& check, const std::string& where, const Value& value) {
+  if (!check.object(where, value)) return;
+  word(check, where, value, "type", {"text", "grammar"});
+  const Value* grammar = field(value, "grammar");
+  const bool flat = grammar == nullptr && field(value, "definition") != nullptr;
+  if (grammar == nullptr && !flat) return;
+  const std::string at = where + ".grammar";
+  if (flat) grammar = &value;
+  if (!check.object(at, *grammar)) return;
+  word(check, at, *grammar, "syntax", {"lark", "regex"});
+  if (required(check, at, *grammar, "definition")) {
+    check.text(at + ".definition", *grammar->dict().find("definition"));
+  }
+}
+
+void custom(Checker& check, const std::string& where, const Value& value) {
+  if (!check.object(where, value)) return;
+  name_of(check, where, value);
+  if (const Value* words = field(value, "description")) check.text(where + ".description", *words);
+  if (const Value* format = field(value, "format")) input_format(check, where + ".format", *format);
 }
 
 bool tool(Checker& check, const std::string& where, const Value& value) {
   const size_t before = check.problems();
   if (is_other(value)) return true;  // refuse_tools reports it
+  if (is_of(value, "custom")) {
+    if (required(check, where, value, "custom")) {
+      custom(check, where + ".custom", *value.dict().find("custom"));
+    }
+    return check.problems() == before;
+  }
   if (check.object(where, value)) {
     is_function(check, where, value);
     if (required(check, where, value, "function")) {
@@ -119,6 +154,18 @@ bool call(Checker& check, const std::string& where, const Value& value) {
   const size_t before = check.problems();
   if (!check.object(where, value)) return false;
   if (const Value* id = field(value, "id")) check.text(where + ".id", *id, kLongId);
+  if (is_of(value, "custom")) {
+    if (!required(check, where, value, "custom")) return false;
+    const Value& called = *value.dict().find("custom");
+    const std::string at = where + ".custom";
+    if (!check.object(at, called)) return false;
+    for (const char* name : {"name", "input"}) {
+      if (!required(check, at, called, name)) continue;
+      check.text(at + "." + name, *called.dict().find(std::string_view(name)),
+                 std::string_view(name) == "name" ? kLongName : 0);
+    }
+    return check.problems() == before;
+  }
   is_function(check, where, value, true);
   if (!required(check, where, value, "function")) return false;
   const Value& called = *value.dict().find("function");
@@ -142,6 +189,26 @@ void each(Checker& check, const std::string& where, const Value& list, One one) 
 
 }  // namespace
 
+Value with_functions(const Value& choice) {
+  using Items = std::vector<std::pair<Value, Value>>;
+  if (!choice.is_dict()) return choice;
+  Items items = choice.dict().items;
+  if (const Value* own = is_of(choice, "custom") ? field(choice, "custom") : nullptr) {
+    items.emplace_back("type", "function");
+    items.emplace_back("function", *own);
+    return json::make_dict(std::move(items));
+  }
+  const Value* allowed = field(choice, "allowed_tools");
+  const Value* tools = allowed && allowed->is_dict() ? field(*allowed, "tools") : nullptr;
+  if (tools == nullptr || !tools->is(json::Kind::kList)) return choice;
+  Values made;
+  for (const Value& tool : tools->items()) made.push_back(with_functions(tool));
+  Items inner = allowed->dict().items;
+  inner.emplace_back("tools", json::make_list(std::move(made)));
+  items.emplace_back("allowed_tools", json::make_dict(std::move(inner)));
+  return json::make_dict(std::move(items));
+}
+
 void check_tools(Checker& check, const Value& tools) {
   if (check.few("tools", tools, kTools) && check.list("tools", tools)) {
     each(check, "tools", tools, tool);
@@ -153,7 +220,7 @@ void refuse_tools(const Value& tools) {
     if (!is_other(tools.items()[i])) continue;
     const std::string where = item("tools", i);
     throw RequestError(where + " is of type '" + field(tools.items()[i], "type")->text() +
-                           "'; accepted are functions, which the client runs",
+                           "'; accepted are 'function' and 'custom', which the client runs",
                        where + ".type", "unsupported_tool");
   }
 }

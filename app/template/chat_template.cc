@@ -41,7 +41,7 @@ void add(std::vector<std::pair<Value, Value>>& into, const Value& from) {
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::string source, Value special_tokens)
+InterpretedTemplate::InterpretedTemplate(std::string source, Value special_tokens)
     : source_(well_formed(source)), special_tokens_(std::move(special_tokens)) {
   const size_t size = count_code_points(source_);
   if (size > kLargestSource) {
@@ -55,13 +55,13 @@ ChatTemplate::ChatTemplate(std::string source, Value special_tokens)
   }
 }
 
-ChatTemplate::~ChatTemplate() = default;
-ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+InterpretedTemplate::~InterpretedTemplate() = default;
 
-const std::set<std::string>& ChatTemplate::variables() const { return program_->variables; }
+const std::set<std::string>& InterpretedTemplate::variables() const { return program_->variables; }
 
-std::string ChatTemplate::render(const Value& messages, bool add_generation_prompt,
-                                 const Value& variables, std::function<bool()> gone) const {
+std::string InterpretedTemplate::render(const Value& messages, bool add_generation_prompt,
+                                        const Value& variables,
+                                        const std::function<bool()>& gone) const {
   try {
     std::vector<std::pair<Value, Value>> items;
     add(items, special_tokens_);
@@ -72,7 +72,7 @@ std::string ChatTemplate::render(const Value& messages, bool add_generation_prom
     items.emplace_back("messages", messages);
     items.emplace_back("add_generation_prompt", add_generation_prompt);
     const Value given = make_dict(std::move(items));
-    Budget budget(size_of(given), std::move(gone));
+    Budget budget(size_of(given), gone);
     return Runtime(*program_, given.dict(), globals(), budget).render();
   } catch (const Failure& failure) {
     throw Refused("The model's chat template does not accept these messages: " + reason(failure));

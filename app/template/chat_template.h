@@ -33,22 +33,34 @@ class Invalid : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The interface of a model's chat template. Implementations are thread-safe.
 class ChatTemplate {
  public:
-  // special_tokens: variables of the template, such as "bos_token". Throws Invalid.
-  ChatTemplate(std::string source, Value special_tokens);
-  ~ChatTemplate();
-  ChatTemplate(ChatTemplate&&) noexcept;
+  virtual ~ChatTemplate() = default;
 
   // Returns the prompt's text; encode it without adding special tokens, because it contains them.
   // messages: a list of dictionaries; variables: additional template variables. gone: polled;
-  // returns true if the client has aborted the request. Throws Refused, or Abandoned. Thread-safe.
-  std::string render(const Value& messages, bool add_generation_prompt, const Value& variables,
-                     std::function<bool()> gone = nullptr) const;
+  // returns true if the client has aborted the request. Throws Refused, or Abandoned.
+  virtual std::string render(const Value& messages, bool add_generation_prompt,
+                             const Value& variables,
+                             const std::function<bool()>& gone = nullptr) const = 0;
 
-  const std::string& source() const { return source_; }
+  virtual const std::string& source() const = 0;
   // Returns the names that the template reads and does not set itself.
-  const std::set<std::string>& variables() const;
+  virtual const std::set<std::string>& variables() const = 0;
+};
+
+// A template that the interpreter of this folder runs.
+class InterpretedTemplate : public ChatTemplate {
+ public:
+  // special_tokens: variables of the template, such as "bos_token". Throws Invalid.
+  InterpretedTemplate(std::string source, Value special_tokens);
+  ~InterpretedTemplate() override;
+
+  std::string render(const Value& messages, bool add_generation_prompt, const Value& variables,
+                     const std::function<bool()>& gone = nullptr) const override;
+  const std::string& source() const override { return source_; }
+  const std::set<std::string>& variables() const override;
 
  private:
   std::string source_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/grammar/grammars.h"
+#include "app/text/json_tokenizer.h"
 #include "testing/fake_mask.h"
 #include "testing/testing.h"
 
@@ -100,8 +101,9 @@ inline std::unique_ptr<const Tokenizer> byte_tokenizer() {
     std::snprintf(entry, sizeof entry, "%s\"<0x%02X>\":%d", i == 0 ? "" : ",", i, i);
     vocab += entry;
   }
-  return Tokenizer::read(R"({"model":{"type":"BPE","byte_fallback":true,"merges":[],"vocab":{)" +
-                         vocab + R"(}},"added_tokens":[],"decoder":{"type":"Sequence","decoders":[
+  return JsonTokenizer::read(
+      R"({"model":{"type":"BPE","byte_fallback":true,"merges":[],"vocab":{)" + vocab +
+      R"(}},"added_tokens":[],"decoder":{"type":"Sequence","decoders":[
         {"type":"Replace","pattern":{"String":"▁"},"content":" "},
         {"type":"ByteFallback"},{"type":"Fuse"}]}})");
 }

@@ -4,7 +4,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "app/text/parts.h"
 #include "app/text/tokenizer.h"
 #include "app/value/code_points.h"
 
@@ -30,10 +29,9 @@ constexpr size_t kPending = 16;
 // Detokenizes by concatenating the tokens' bytes and decoding UTF-8 incrementally.
 class ByBytes : public text::TokenStream {
  public:
-  ByBytes(const Tokenizer& tokenizer, const std::vector<int32_t>& tail, bool whole)
-      : tokenizer_(tokenizer),
-        utf8_(tokenizer.parts().token_bytes->each_byte()),
-        strip_(tokenizer.parts().token_bytes->strip) {
+  ByBytes(const Tokenizer& tokenizer, const text::ByteRules& rules,
+          const std::vector<int32_t>& tail, bool whole)
+      : tokenizer_(tokenizer), utf8_(rules.each_byte), strip_(rules.strip) {
     for (int32_t token : tail) {
       push(token);
       if (!whole) strip_ = 0;  // the tail of a prompt does not include the prompt's beginning
@@ -42,8 +40,7 @@ class ByBytes : public text::TokenStream {
 
   std::string push(int32_t token) override {
     if (tokenizer_.is_special(token)) return "";
-    auto name = tokenizer_.token_of(token);
-    return start(utf8_.push(name ? tokenizer_.parts().token_bytes->of(*name) : ""));
+    return start(utf8_.push(tokenizer_.piece(token)));
   }
   std::string flush() override { return start(utf8_.flush()); }
 
@@ -133,8 +130,8 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, const std::vector<int32_t>&
                          const std::vector<int32_t>& visible)
     : state_(std::make_unique<State>()) {
   auto tail = tail_of(tokenizer, prompt);
-  if (tokenizer.parts().token_bytes) {
-    state_->stream = std::make_unique<ByBytes>(tokenizer, tail, prompt.size() <= kTail);
+  if (const auto rules = tokenizer.byte_rules()) {
+    state_->stream = std::make_unique<ByBytes>(tokenizer, *rules, tail, prompt.size() <= kTail);
   } else {
     state_->stream = std::make_unique<InContext>(tokenizer, std::move(tail));
   }

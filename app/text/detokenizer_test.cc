@@ -1,14 +1,14 @@
 #include "app/text/detokenizer.h"
 
+#include "app/text/json_tokenizer.h"
 #include "app/text/stop_strings.h"
-#include "app/text/tokenizer.h"
 #include "testing/testing.h"
 
 namespace wherry {
 namespace {
 
 std::unique_ptr<Tokenizer> fallback() {
-  return Tokenizer::read(R"({"model": {"type": "BPE", "byte_fallback": true, "merges": [],
+  return JsonTokenizer::read(R"({"model": {"type": "BPE", "byte_fallback": true, "merges": [],
       "vocab": {"▁a": 0, "a": 1, "<0xC3>": 2, "<0xA9>": 3, "<0xE4>": 4, "<0xB8>": 5, "</s>": 6}},
       "added_tokens": [{"id": 6, "content": "</s>", "single_word": false, "lstrip": false,
                         "rstrip": false, "normalized": false, "special": true}],

@@ -15,7 +15,8 @@ struct StopAutomaton::State {
   size_t ends = 0;        // length of the longest stop string that is a suffix of this prefix
 };
 
-StopAutomaton::StopAutomaton(std::vector<std::string> stops) : stops_(std::move(stops)) {
+StopAutomaton::StopAutomaton(std::vector<std::string> stops, bool keeps)
+    : stops_(std::move(stops)), keeps_(keeps) {
   std::sort(stops_.begin(), stops_.end());
   stops_.erase(std::unique(stops_.begin(), stops_.end()), stops_.end());
   if (!stops_.empty() && stops_[0].empty()) stops_.erase(stops_.begin());
@@ -83,7 +84,7 @@ std::string StopStrings::push(std::string_view text) {
     std::string all = std::exchange(held_, "");
     all += text.substr(0, i + 1);
     found_ = all.substr(all.size() - state_->ends);
-    all.resize(all.size() - state_->ends);
+    if (!automaton_->keeps()) all.resize(all.size() - state_->ends);
     return all;
   }
   std::string all = std::exchange(held_, "");

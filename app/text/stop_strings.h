@@ -18,11 +18,13 @@ namespace wherry {
 // at a time.
 class StopAutomaton {
  public:
-  explicit StopAutomaton(std::vector<std::string> stops);  // ignores empty strings
+  // keeps: whether a text ends with its stop string rather than before it. Ignores empty strings.
+  explicit StopAutomaton(std::vector<std::string> stops, bool keeps = false);
   ~StopAutomaton();
 
   struct State;
   State* start() { return start_; }
+  bool keeps() const { return keeps_; }
   // Returns the state of the longest matching suffix after one more byte.
   State* after(State* state, char byte);
 
@@ -30,6 +32,7 @@ class StopAutomaton {
   State* longer(const State& state, char byte);
 
   std::vector<std::string> stops_;  // stop strings in sorted order
+  const bool keeps_;
   std::vector<std::unique_ptr<State>> states_;
   State* start_;
 };

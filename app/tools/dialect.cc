@@ -25,24 +25,25 @@ Value with_call(const Value& arguments) {
 
 }  // namespace
 
-Dialect::Dialect(jinja::ChatTemplate chat_template, const std::string& tool_format,
+Dialect::Dialect(std::unique_ptr<const jinja::ChatTemplate> chat_template,
+                 const std::string& tool_format,
                  const std::function<bool(const std::string&)>& known)
     : template_(std::move(chat_template)),
-      tool_variables_(template_),
-      thoughts_(thoughts_of(template_.source())) {
+      tool_variables_(*template_),
+      thoughts_(thoughts_of(template_->source())) {
   family_ = tool_format.empty() ? &found(known) : &family_named(tool_format);
   ask();
-  history_.emplace(template_, *family_, tool_variables_, takes_text_);
+  history_.emplace(*template_, *family_, tool_variables_, takes_text_);
 }
 
 bool Dialect::knows(const std::string& variable) const {
-  return template_.variables().count(variable) > 0;
+  return template_->variables().count(variable) > 0;
 }
 
 // Returns the family whose format the model was trained on; if the template does not describe
 // tools, one whose format a system message can explain.
 const Family& Dialect::found(const std::function<bool(const std::string&)>& known) const {
-  const Family& shown = family_of(template_.source());
+  const Family& shown = family_of(template_->source());
   const Family& generic = generic_family();
   if (native()) return &shown == &generic ? family_of_tokens(known) : shown;
   return shown.format->example().empty() ? generic : shown;
@@ -51,7 +52,7 @@ const Family& Dialect::found(const std::function<bool(const std::string&)>& know
 // Returns the messages rendered with the template; "" if it rejects them.
 std::string Dialect::tried(const Value& messages) const {
   try {
-    return template_.render(messages, false, json::make_dict(tool_variables_.of({})));
+    return template_->render(messages, false, json::make_dict(tool_variables_.of({})));
   } catch (const jinja::Refused&) {
     return "";
   }

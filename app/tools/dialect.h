@@ -22,14 +22,14 @@ class Dialect {
   // tool_format: the name of the family; "" detects it from the template. If the template describes
   // tools but does not show the format of calls, the model's tokens decide: `known` returns whether
   // a text is one of them. Throws Error if the family is unknown.
-  Dialect(jinja::ChatTemplate chat_template, const std::string& tool_format,
+  Dialect(std::unique_ptr<const jinja::ChatTemplate> chat_template, const std::string& tool_format,
           const std::function<bool(const std::string&)>& known);
 
   // The history refers to the template.
   Dialect(const Dialect&) = delete;
   Dialect& operator=(const Dialect&) = delete;
 
-  const jinja::ChatTemplate& chat_template() const { return template_; }
+  const jinja::ChatTemplate& chat_template() const { return *template_; }
   const Family& family() const { return *family_; }
   const std::optional<Thoughts>& thoughts() const { return thoughts_; }
   // Whether the template describes tools to the model; otherwise a system message must do so.
@@ -44,22 +44,27 @@ class Dialect {
   bool takes_system() const { return takes_system_; }
   // Returns the dialect of the model's template for chats with or without tools.
   const Dialect& suited(bool tools) const { return tools && for_tools_ ? *for_tools_ : *this; }
-  void set_for_tools(std::unique_ptr<const Dialect> dialect) { for_tools_ = std::move(dialect); }
-  // How conversations are adapted to the template.
-  const History& history() const { return *history_; }
+  void set_for_tools(std::unique_ptr<Dialect> dialect) { for_tools_ = std::move(dialect); }
+  // How conversations are adapted to the template; null if they are not.
+  const History* history() const { return history_ ? &*history_ : nullptr; }
+  // Leaves conversations as they are, also those that the template refuses.
+  void adapt_nothing() {
+    history_.reset();
+    if (for_tools_) for_tools_->history_.reset();
+  }
 
  private:
   const Family& found(const std::function<bool(const std::string&)>& known) const;
   std::string tried(const Value& messages) const;
   void ask();
 
-  jinja::ChatTemplate template_;
+  std::unique_ptr<const jinja::ChatTemplate> template_;
   const ToolVariables tool_variables_;
   const Family* family_;
   std::optional<Thoughts> thoughts_;
   bool takes_text_ = false, takes_calls_ = false, takes_system_ = false;
   std::optional<History> history_;
-  std::unique_ptr<const Dialect> for_tools_;  // null if this dialect serves all chats
+  std::unique_ptr<Dialect> for_tools_;  // null if this dialect serves all chats
 };
 
 }  // namespace wherry::app

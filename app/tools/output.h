@@ -25,6 +25,7 @@ struct Part {
   size_t index = 0;          // index of the call
   std::string id{}, name{};  // id of the call, name of the tool; for kCallBegin
   bool whole = true;         // for kCallEnd: false if the output ended within the arguments
+  bool custom = false;       // whether the call is of a custom tool, and the arguments its input
 };
 
 // Appends a part, or merges it into the last part of the same kind.

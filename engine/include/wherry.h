@@ -215,7 +215,7 @@ typedef struct {
   double overlapped_seconds;
   /* Steps launched ahead: before the previous step was read, with tokens that the device drew. */
   uint64_t chained_steps;
-  uint64_t vain_rows;   /* wasted rows of these steps: a token was rejected or the request ended */
+  uint64_t wasted_rows; /* rows of these steps whose token was rejected or request had ended */
   uint64_t graph_steps; /* steps replayed as CUDA graphs */
   /* Why CUDA graphs were turned off, which costs speed only; null if they were not. Owned by the
    * engine. */

@@ -88,7 +88,7 @@ TEST(the_next_step_is_launched_before_this_one_is_read) {
   CHECK(bench.tokens[1] == bench.expected(greedy(10)));
   CHECK_EQ(bench.launches, 10);  // launch-ahead starts no step after the last token's
   CHECK_EQ(bench.engine.stats().chained_steps, 9u);
-  CHECK_EQ(bench.engine.stats().vain_rows, 0u);
+  CHECK_EQ(bench.engine.stats().wasted_rows, 0u);
   CHECK_EQ(bench.engine.stats().steps, 10u);
 }
 
@@ -104,7 +104,7 @@ TEST(a_stop_token_makes_one_row_vain) {
   CHECK(bench.tokens[1] == bench.expected(params));
   CHECK_EQ(bench.finish[1], WHERRY_STOP);
   CHECK(bench.tokens[2] == tokens);
-  CHECK_EQ(bench.engine.stats().vain_rows, 1u);
+  CHECK_EQ(bench.engine.stats().wasted_rows, 1u);
 }
 
 TEST(a_token_that_was_another_is_computed_again) {
@@ -116,7 +116,7 @@ TEST(a_token_that_was_another_is_computed_again) {
   bench.run();
   CHECK(bench.tokens[1] == bench.expected(greedy(40)));
   CHECK(bench.tokens[2] == bench.expected(greedy(25)));
-  CHECK(bench.engine.stats().vain_rows > 5);
+  CHECK(bench.engine.stats().wasted_rows > 5);
 }
 
 TEST(an_abort_or_a_reset_between_two_steps) {
@@ -202,7 +202,7 @@ TEST(a_device_draws_with_the_requests_own_numbers) {
   CHECK(bench.tokens[1] == bench.expected(sampled));
   CHECK(bench.tokens[2] == bench.expected(cut));
   CHECK(bench.engine.stats().chained_steps > 30);
-  CHECK(bench.engine.stats().vain_rows < 5);
+  CHECK(bench.engine.stats().wasted_rows < 5);
 }
 
 TEST(who_comes_meanwhile_gets_the_step_after_the_next) {

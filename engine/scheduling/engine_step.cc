@@ -233,7 +233,7 @@ void Engine::settle_ahead(const StepResult& result) {
                  entry.request->tokens.back() == result.chosen[row];
     if (!right) {
       entry.request = nullptr;
-      ++stats_.vain_rows;
+      ++stats_.wasted_rows;
     }
     some = some || right;
   }

@@ -400,7 +400,7 @@ TEST(with_steps_that_are_launched_before_the_last_one_was_read) {
   storm.run(10000);
   wherry_stats stats = storm.stats();
   CHECK(stats.chained_steps > 200);
-  CHECK(stats.vain_rows > 50);
+  CHECK(stats.wasted_rows > 50);
   CHECK(stats.preemptions > 50);
   CHECK(stats.cached_tokens > 5000);
 }
@@ -411,7 +411,7 @@ TEST(with_tokens_that_the_device_draws) {
   Storm storm(options, kTiny, false, 15, 0.95);
   storm.run(6000);
   CHECK(storm.stats().chained_steps > 200);
-  CHECK(storm.stats().vain_rows > 50);
+  CHECK(storm.stats().wasted_rows > 50);
 }
 
 TEST(chained_steps_beside_every_feature) {

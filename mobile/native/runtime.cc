@@ -72,7 +72,7 @@ extern "C" {
 extern const void* const wherry_linked_models[];
 __attribute__((used)) const void* const* wherry_models_in_use = wherry_linked_models;
 
-// The libraries of each model as JSON; app/chat/codes.h reads it.
+// The libraries of each model as JSON; app/load/codes.h reads it.
 extern const char wherry_linked_codes[];
 
 // Plugins for devices: see engine/backends/opencl/plugin.h. The last one has no kind.

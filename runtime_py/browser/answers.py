@@ -36,8 +36,6 @@ def stats_of(counted: Mapping[str, Any]) -> CoreStats:
         "".join(f"_{c.lower()}" if c.isupper() else c for c in name): value
         for name, value in counted.items()
     }
-    # `wherry_stats` calls this counter vain_rows
-    by_name["wasted_rows"] = by_name.get("vain_rows", 0)
     return CoreStats(**{f.name: by_name[f.name] for f in fields(CoreStats) if f.name in by_name})
 
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from wherry.errors import ArtifactError, ResourceError, UsageError, WherryError
 
-from . import abi as core_abi
-from .abi import ABI_VERSION, declare, int32s
+from . import records
+from .abi import ABI_VERSION, NUMBERS, declare, int32s
 from .interface import CoreStats, Event, Finish, SamplingParams, TopTokens
 
 V = TypeVar("V", bound=Sized)
@@ -81,7 +81,7 @@ class NativeCore:
     ) -> None:
         self._api = api
         self._model, self._draft, self._engine = handle(), handle(), handle()
-        self._events = (core_abi.Event * EVENT_BATCH)()
+        self._events = (records.Event * EVENT_BATCH)()
         self._arrays = _Arrays()
         try:
             self._load(library, weights, device, options, self._model)
@@ -153,7 +153,7 @@ class NativeCore:
         )
         return [self._read(self._events[i]) for i in range(count.value)]
 
-    def _read(self, event: core_abi.Event) -> Event:
+    def _read(self, event: records.Event) -> Event:
         n = event.n_top
         top = (
             TopTokens(_copied(event, "top_ids", n) + _copied(event, "top_logprobs", n)) if n else ()
@@ -183,7 +183,7 @@ class NativeCore:
 
     def stats(self) -> CoreStats:
         """Return the counters; implements `Core.stats`."""
-        raw = core_abi.Stats(size=ctypes.sizeof(core_abi.Stats))
+        raw = records.Stats(size=ctypes.sizeof(records.Stats))
         self._call("wherry_engine_stats", self._engine, byref(raw))
         found = {f.name: getattr(raw, f.name) for f in fields(CoreStats)}
         for reason in ("graphs_given_up", "chains_given_up", "disk_problem"):
@@ -206,8 +206,8 @@ class NativeCore:
             self._engine = handle()
         self._free_models()
 
-    def _pack(self, params: SamplingParams) -> core_abi.Params:
-        packed = core_abi.Params()
+    def _pack(self, params: SamplingParams) -> records.Params:
+        packed = records.Params()
         self._api.wherry_params_init(byref(packed))
         for name in _SCALARS:
             setattr(packed, name, getattr(params, name))
@@ -250,15 +250,15 @@ class _Arrays:
         return array
 
 
-def _copied(event: core_abi.Event, name: str, n: int) -> bytes:
+def _copied(event: records.Event, name: str, n: int) -> bytes:
     """Return a copy of the first n 4-byte numbers of a C array."""
     return ctypes.string_at(ctypes.addressof(event) + _OFFSETS[name], 4 * n)
 
 
-_OFFSETS = {name: getattr(core_abi.Event, name).offset for name in ("top_ids", "top_logprobs")}
+_OFFSETS = {name: getattr(records.Event, name).offset for name in ("top_ids", "top_logprobs")}
 # Fields that are a single number both in SamplingParams and in the C struct.
 _SCALARS = tuple(
     name
-    for name, kind in (entry[:2] for entry in core_abi.Params._fields_)
-    if kind in core_abi.NUMBERS and name in {f.name for f in fields(SamplingParams)}
+    for name, kind in (entry[:2] for entry in records.Params._fields_)
+    if kind in NUMBERS and name in {f.name for f in fields(SamplingParams)}
 )

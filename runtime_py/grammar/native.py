@@ -10,7 +10,8 @@ from pathlib import Path
 
 from wherry.errors import UsageError, WherryError
 
-from ..core import abi as core_abi
+from ..core.abi import int32s
+from ..core.records import Mask
 
 
 def _check(api: ctypes.CDLL, status: int) -> None:
@@ -66,13 +67,13 @@ class Grammar:
         self._api = api
         self._handle = compiled
 
-    def mask(self, stop_ids: Sequence[int]) -> core_abi.Mask:
+    def mask(self, stop_ids: Sequence[int]) -> Mask:
         """Return the mask of one request in its first state.
 
         The owner must call its `release`; wherry_engine_add does.
         """
-        record = core_abi.Mask()
-        stops = core_abi.int32s(stop_ids)
+        record = Mask()
+        stops = int32s(stop_ids)
         made = self._api.wherry_grammar_mask(self._handle, stops, len(stop_ids), byref(record))
         _check(self._api, made)
         return record
@@ -90,7 +91,7 @@ class Walk:
         vocab_size: number of tokens.
     """
 
-    def __init__(self, record: core_abi.Mask, vocab_size: int) -> None:
+    def __init__(self, record: Mask, vocab_size: int) -> None:
         self._record = record
         self._bits = (c_uint32 * (-(-vocab_size // 32)))()
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from wherry.data import read
 
+from . import c_structs
+
 ROOT = Path(__file__).parents[2]
 _TEXTS = {
     "reasoning_marks": "kReasoningMarks",
@@ -223,7 +225,7 @@ def _python_argument(row: dict[str, Any]) -> str:
 def types() -> str:
     """The fields that apps and pages take, for TypeScript."""
     groups = read("request_fields")
-    named = "ChatMessageParam, FunctionTool, ResponseFormat, Text, ToolChoice"
+    named = "ChatMessageParam, FunctionTool, Prediction, ResponseFormat, Text, ToolChoice"
     made = [
         f"// {_NOTE.format('app/data/request_fields.json')}",
         f'import type {{ {named} }} from "./types.js";',
@@ -231,22 +233,20 @@ def types() -> str:
     for group in _PAGES:
         made += ["", f"export interface {group.capitalize()}Fields {{"]
         for row in groups[group]:
-            if row.get("apps", True):
-                says = "; ".join(filter(None, [_range(row), row.get("says")]))
-                made += [f"  /** {says} */"] if says else []
-                made.append(f"  {row['name']}{_type(row)};")
+            says = "; ".join(filter(None, [_range(row), row.get("says")]))
+            made += [f"  /** {says} */"] if says else []
+            made.append(f"  {row['name']}{_type(row)};")
         made.append("}")
     return "\n".join([*made, "", *_names(groups), ""])
 
 
 def _names(groups: dict[str, Any]) -> list[str]:
     """The names of these fields; `others`: those that are refused by name, or have no effect."""
-    named = {g: [r["name"] for r in groups[g] if r.get("apps", True)] for g in _PAGES}
-    servers = [r["name"] for g in _PAGES for r in groups[g] if not r.get("apps", True)]
+    named = {g: [r["name"] for r in groups[g]] for g in _PAGES}
     refused = [r["name"] for r in groups["refused"]]
     made = ["/** Names of fields; `others` are refused where they would change the answer. */"]
     made.append("export const FIELD_NAMES = {")
-    for group, names in {**named, "others": [*servers, *refused, *groups["no_effect"]]}.items():
+    for group, names in {**named, "others": [*refused, *groups["no_effect"]]}.items():
         line = f"  {group}: [{', '.join(map(json.dumps, names))}],"
         rows = [f"  {group}: [", *(f"    {json.dumps(name)}," for name in names), "  ],"]
         made += [line] if len(line) <= _WIDE else rows
@@ -263,6 +263,9 @@ _TYPES = {
     "messages": "readonly ChatMessageParam[]",
     "number": "number",
     "object": "Readonly<Record<string, unknown>>",
+    "objects": "readonly Readonly<Record<string, unknown>>[]",
+    "prediction": "Prediction",
+    "prompt_logprobs": "number | boolean",
     "prompt": "string | readonly string[] | readonly number[] | readonly (readonly number[])[]",
     "schema": "Readonly<Record<string, unknown>> | boolean",
     "stops": "string | readonly string[]",
@@ -310,8 +313,10 @@ def codes() -> str:
 
 MADE = {
     "app/data/texts.cc": texts,
+    "runtime_py/core/records.py": c_structs.for_python,
     "runtime_py/shapes/arguments.py": python_arguments,
     "runtime_py/shapes/fields.py": python_fields,
+    "web/src/core/record_fields.ts": c_structs.for_pages,
     "web/src/request/error_codes.ts": codes,
     "web/src/request/request_fields.ts": types,
 }

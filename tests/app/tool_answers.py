@@ -38,11 +38,12 @@ def calls_in(chunks: list[Any]) -> list[str]:
             calls = choice["delta"].get("tool_calls", ())
             assert len({call["index"] for call in calls}) == len(calls), chunk
             for call in calls:
-                arguments = call["function"].pop("arguments")
+                of_call = call.get("custom") or call["function"]
+                arguments = of_call.pop("input" if "custom" in call else "arguments")
                 if "id" in call:
                     made.append(json.dumps({**call, "id": ""}) + " ")
                 else:
-                    assert list(call) == ["index", "function"]
+                    assert list(call) == ["index", "custom" if "custom" in call else "function"]
                 made[call["index"]] += arguments
     assert not (made and empty), empty
     return made

@@ -181,6 +181,32 @@ CHATS = [
     row("[THINK]Hm 🎉[/THINK]Yes. \n", THINK, Specials=["[THINK]"], tools=None),
 ]
 
+# Custom tools, whose calls the model writes as those of a function with one text.
+CUSTOM = {"type": "custom", "custom": {"name": "patch", "description": "Edits.", "more": 1}}
+_INPUT = r"a\"b\n\u00e9\ud83e\udd8a \ud800."
+
+
+def custom_call(arguments: str) -> str:
+    """What the model writes."""
+    return f'<tool_call>\n{{"name": "patch", "arguments": {arguments}}}\n</tool_call>'
+
+
+_PATCHED = [
+    *ASK,
+    {
+        "role": "assistant",
+        "tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "é"}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "done"},
+]
+CHATS += [
+    row(custom_call(f'{{"input": "{_INPUT}"}}'), tools=[CUSTOM, *TOOLS]),
+    row(custom_call('{"other": "x"}') + CALL, tools=[CUSTOM, *TOOLS]),
+    row(custom_call('{"input": "é🎉"}'), tools=[CUSTOM, *TOOLS], Words=["é🎉"]),
+    row("x", tools=[{**CUSTOM, "extra": True}], messages=_PATCHED),
+    row("x", TEXTS, tools=[CUSTOM], messages=_PATCHED),
+]
+
 # What both runtimes refuse, for the same reasons.
 REFUSED: list[dict[str, Any]] = [
     {"tool_choice": {"type": "function", "function": {"name": "nothing"}}},
@@ -197,6 +223,10 @@ REFUSED: list[dict[str, Any]] = [
     {"tools": [{"type": "function", "function": {"name": 1, "parameters": [], "strict": 7}}]},
     {"tools": [{"type": "function", "function": {"name": "x" * 257, "description": {}}}]},
     {"tools": [TOOLS[1]] * 513},
+    {"tools": [{"type": "custom"}]},
+    {"tools": [{"type": "custom", "custom": {"name": "", "format": {"type": "x"}}}]},
+    {"tools": [{"type": "custom", "custom": {"name": "a", "format": {"type": "grammar"}}}, 7]},
+    {"tool_choice": {"type": "custom", "custom": {"name": "other"}}},
     {"tool_choice": "sometimes"},
     {"tool_choice": 1},
     {"tool_choice": {"type": "function"}},

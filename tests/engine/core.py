@@ -12,7 +12,7 @@ from typing import Any
 import tvm_ffi  # noqa: F401  (loads libtvm_ffi.so, which libwherry.so is linked with)
 
 from wherry.runtime.core import abi as core_abi
-from wherry.runtime.core.abi import Event, Params
+from wherry.runtime.core.records import Event, Params
 
 WHERRY_RUNNING, WHERRY_STOP, WHERRY_LENGTH, WHERRY_ABORTED, WHERRY_ERROR = range(5)
 INVALID_ARGUMENT, NOT_FOUND, INCOMPATIBLE = -1, -2, -4

@@ -12,6 +12,8 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.runtime import MLCEngine, RequestError
 
+from ..app.answers import answered, fixed, refused
+from ..app.app import App
 from ..models.encoder_decoders import CASES, save
 from .live_server import live
 from .test_encoders import post
@@ -111,3 +113,24 @@ def test_a_chat_is_refused(served):
     status, answer = post(f"{url}/v1/chat/completions", model="t5", messages=asked)
     assert status == 400
     assert "reads a source, no chat. Use completions" in answer["error"]["message"]
+
+
+def test_apps_answer_as_the_engine(served):
+    """Over the C ABI of apps: texts, ids, choices, and what is refused."""
+    _, engine, _ = served
+    app = App(engine.loaded.origin.folder)
+    try:
+        greedy = {"temperature": 0, "max_tokens": 20}
+        for prompt in (PROMPTS[0], PROMPTS, [7, 9, 11, EOS]):
+            request = {"prompt": prompt, "n": 2, "logprobs": 1, **greedy}
+            assert fixed(app.ask(**request)) == answered(engine, request)
+        whole = {"prompt": "w7", "temperature": 0, "max_tokens": None}
+        assert fixed(app.ask(**whole)) == answered(engine, whole)
+        for fields in ({"echo": True}, {"suffix": "w5"}, {"prompt_logprobs": 1},
+                       {"prompt": [5] * 129}, {"max_tokens": 128}):  # fmt: skip
+            request = {"prompt": "w7", **fields}
+            assert app.ask(**request) == refused(engine, request)
+        chat = {"messages": [{"role": "user", "content": "w7"}]}
+        assert app.ask(**chat)["error"]["code"] == "no_chat_template"
+    finally:
+        app.close()

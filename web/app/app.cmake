@@ -4,10 +4,8 @@
 include("${_root}/app/rooms.cmake")
 include("${_root}/cmake/xgrammar.cmake")
 set(_rooms ${WHERRY_APP_ROOMS})
-list(REMOVE_ITEM _rooms app/abi app/files app/grammar app/support)
+list(REMOVE_ITEM _rooms app/abi app/files app/grammar app/load app/support)
 wherry_sources(_app_sources "${_root}" ${_rooms})
-# Leave out sources that need a file system, threads or a native engine.
-list(FILTER _app_sources EXCLUDE REGEX "/chat/(app|folder|libraries|open)\\.cc$")
 wherry_sources(_of_grammars "${_root}" app/grammar)
 list(FILTER _of_grammars EXCLUDE REGEX "/grammars\\.cc$")
 set(_app_sources ${_app_sources} ${_of_grammars})

@@ -14,7 +14,6 @@
 #include "app/grammar/refusals.h"
 #include "app/grammar/vocabulary.h"
 #include "app/request/request_error.h"
-#include "app/text/parts.h"
 #include "app/value/code_points.h"
 #include "app/value/json_text.h"
 #include "exports.h"

@@ -6,6 +6,7 @@
 #include "app/grammar/fields.h"
 #include "app/grammar/grammars.h"
 #include "app/request/request_error.h"
+#include "app/text/json_tokenizer.h"
 #include "app/value/code_points.h"
 #include "app/value/json_text.h"
 #include "testing/testing.h"
@@ -37,9 +38,10 @@ std::unique_ptr<const Tokenizer> bytes() {
              "\"normalized\":false,\"special\":true}";
   }
   vocab.pop_back();
-  return Tokenizer::read(R"({"model":{"type":"BPE","byte_fallback":true,"merges":[],"vocab":{)" +
-                         vocab + R"(}},"added_tokens":[)" + added +
-                         R"(],"decoder":{"type":"Sequence","decoders":[
+  return JsonTokenizer::read(
+      R"({"model":{"type":"BPE","byte_fallback":true,"merges":[],"vocab":{)" + vocab +
+      R"(}},"added_tokens":[)" + added +
+      R"(],"decoder":{"type":"Sequence","decoders":[
         {"type":"Replace","pattern":{"String":"▁"},"content":" "},
         {"type":"ByteFallback"},{"type":"Fuse"}]}})");
 }

@@ -5,16 +5,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "app/text/tokenizer.h"
+
 namespace wherry::text {
 
 class Json;
-
-// A pair of texts with its special tokens.
-struct Pair {
-  std::vector<int32_t> ids;
-  std::vector<int32_t> segments;  // of each token, as models with segments read them
-  std::vector<int32_t> texts;     // text of each token, 0 or 1; -1 for a special token
-};
 
 class PostProcessor {
  public:

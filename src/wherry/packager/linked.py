@@ -1,7 +1,7 @@
 """Unpacks compiled models for an app's linker, and writes the tables by which the app finds them.
 
 A model may have several libraries in one app: one for each kind of device, and on CPUs one for each
-level. `models.cc` lists them as JSON, which app/chat/codes.h reads when a model is loaded.
+level. `models.cc` lists them as JSON, which app/load/codes.h reads when a model is loaded.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 // Written by `make generated` of app/data/request_fields.json; not to be edited.
-import type { ChatMessageParam, FunctionTool, ResponseFormat, Text, ToolChoice } from "./types.js";
+import type { ChatMessageParam, FunctionTool, Prediction, ResponseFormat, Text, ToolChoice } from "./types.js";
 
 export interface SamplingFields {
   /** [0, 2]; temperature of the softmax; 0: greedy decoding */
   temperature?: number | null;
+  /** TGI's: false is greedy decoding, whatever the temperature */
+  do_sample?: boolean | null;
   /** [0, 2]; llama.cpp's: how far the temperature varies with the entropy */
   dynatemp_range?: number | null;
   /** (0, 100]; llama.cpp's: exponent of the entropy in dynatemp */
@@ -50,6 +52,8 @@ export interface SamplingFields {
   bad_words?: readonly string[] | null;
   /** ids of the only tokens that may be sampled */
   allowed_token_ids?: readonly number[] | null;
+  /** vLLM's: ids of further tokens that end the output */
+  stop_token_ids?: readonly number[] | null;
   /** [0, 2147483648); number of output tokens before which no stop token is sampled */
   min_tokens?: number | null;
   /** whether the end-of-text token is ignored, so that only the limit ends the output */
@@ -69,6 +73,8 @@ export interface SharedFields {
   seed?: number | bigint | null;
   /** text, or texts, before which the output ends */
   stop?: string | readonly string[] | null;
+  /** vLLM's: whether the output includes the stop string, or the token of stop_token_ids */
+  include_stop_str_in_output?: boolean | null;
   /** whether the answer comes in chunks */
   stream?: boolean | null;
   /** include_usage: whether a last chunk has the token counts */
@@ -81,6 +87,8 @@ export interface SharedFields {
   cache_salt?: string | null;
   /** [0, 64]; maximum number of draft tokens in a step; 0: none */
   max_drafts?: number | null;
+  /** vLLM's: number of alternatives for each prompt token; false: none */
+  prompt_logprobs?: number | boolean | null;
   /** OpenAI's constraint of the output: JSON, or a JSON Schema */
   response_format?: ResponseFormat | null;
   /** vLLM's constraint of the output: json, regex, choice, grammar, ... */
@@ -108,6 +116,8 @@ export interface ChatFields {
   logprobs?: boolean | null;
   /** [0, 20]; number of alternatives for each token */
   top_logprobs?: number | null;
+  /** text that the output probably repeats; affects only the time */
+  prediction?: Prediction | null;
   /** functions that the model may call, with JSON Schemas of their arguments */
   tools?: readonly FunctionTool[] | null;
   /** whether tools may or must be called; null: "auto" if there are tools */
@@ -122,10 +132,14 @@ export interface ChatFields {
   reasoning_format?: "auto" | "deepseek" | "none" | null;
   /** false is the same as "none" for reasoning_format */
   separate_reasoning?: boolean | null;
+  /** DeepSeek's: an object whose type, "enabled" or "disabled", is enable_thinking */
+  thinking?: Readonly<Record<string, unknown>> | null;
   /** whether the answer includes the reasoning */
   include_reasoning?: boolean | null;
   /** further variables of the template, which override all others */
   chat_template_kwargs?: Readonly<Record<string, unknown>> | null;
+  /** vLLM's: variable of templates that know documents */
+  documents?: readonly Readonly<Record<string, unknown>>[] | null;
   /** vLLM's: whether the prompt ends with the beginning of the assistant's turn */
   add_generation_prompt?: boolean | null;
   /** vLLM's: whether the output continues the last message */
@@ -137,8 +151,12 @@ export interface ChatFields {
 export interface CompletionFields {
   /** text that the output continues, texts, token ids, or lists of them */
   prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  /** text after the gap that the model fills (fill-in-the-middle) */
+  suffix?: string | null;
   /** [0, 2147483647]; maximum number of output tokens; 0 needs echo and returns only the prompt */
   max_tokens?: number | null;
+  /** whether the answer begins with the prompt, and with its logprobs if requested */
+  echo?: boolean | null;
   /** [0, 20]; number of alternatives for each token */
   logprobs?: number | null;
 }
@@ -210,6 +228,7 @@ export interface ClassifyFields {
 export const FIELD_NAMES = {
   sampling: [
     "temperature",
+    "do_sample",
     "dynatemp_range",
     "dynatemp_exponent",
     "top_p",
@@ -233,6 +252,7 @@ export const FIELD_NAMES = {
     "logit_bias",
     "bad_words",
     "allowed_token_ids",
+    "stop_token_ids",
     "min_tokens",
     "ignore_eos",
     "priority",
@@ -243,12 +263,14 @@ export const FIELD_NAMES = {
     "n",
     "seed",
     "stop",
+    "include_stop_str_in_output",
     "stream",
     "stream_options",
     "user",
     "safety_identifier",
     "cache_salt",
     "max_drafts",
+    "prompt_logprobs",
     "response_format",
     "structured_outputs",
     "guided_json",
@@ -263,6 +285,7 @@ export const FIELD_NAMES = {
     "max_completion_tokens",
     "logprobs",
     "top_logprobs",
+    "prediction",
     "tools",
     "tool_choice",
     "parallel_tool_calls",
@@ -270,13 +293,15 @@ export const FIELD_NAMES = {
     "enable_thinking",
     "reasoning_format",
     "separate_reasoning",
+    "thinking",
     "include_reasoning",
     "chat_template_kwargs",
+    "documents",
     "add_generation_prompt",
     "continue_final_message",
     "truncation",
   ],
-  completion: ["prompt", "max_tokens", "logprobs"],
+  completion: ["prompt", "suffix", "max_tokens", "echo", "logprobs"],
   embedding: [
     "model",
     "user",
@@ -304,15 +329,6 @@ export const FIELD_NAMES = {
   ],
   classify: ["model", "user", "cache_salt", "truncate", "truncate_prompt_tokens", "input"],
   others: [
-    "do_sample",
-    "stop_token_ids",
-    "include_stop_str_in_output",
-    "prompt_logprobs",
-    "prediction",
-    "thinking",
-    "documents",
-    "suffix",
-    "echo",
     "functions",
     "function_call",
     "modalities",

@@ -62,6 +62,12 @@ export interface ToolCallDelta {
 export type ToolChoice =
   "none" | "auto" | "required" | { type: "function"; function: { name: string } };
 
+/** Text that the output probably repeats; it affects only the time. */
+export interface Prediction {
+  type?: "content";
+  content: string | readonly TextPart[];
+}
+
 /** The constraint on the format of the output. */
 export type ResponseFormat =
   | { type: "text" }
@@ -148,6 +154,15 @@ export interface ChatLogprobs {
   refusal: null;
 }
 
+/**
+ * Log probabilities of the prompt's tokens and their alternatives by token id, in vLLM's shape; null
+ * for the first token.
+ */
+export type PromptLogprobs = (Record<
+  string,
+  { logprob: number; rank: number | null; decoded_token: string }
+> | null)[];
+
 export interface ChatCompletion {
   id: string;
   object: "chat.completion";
@@ -171,6 +186,7 @@ export interface ChatCompletion {
   }[];
   /** Number of messages that `truncation` removed. */
   dropped_messages?: number;
+  prompt_logprobs?: PromptLogprobs;
   usage: Usage;
   timings: Timings;
 }
@@ -223,6 +239,7 @@ export interface Completion {
     text: string;
     finish_reason: FinishReason | null;
     logprobs: CompletionLogprobs | null;
+    prompt_logprobs?: PromptLogprobs;
   }[];
   usage?: Usage;
   timings?: Timings;

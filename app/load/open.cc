@@ -1,10 +1,10 @@
-#include "app/chat/open.h"
+#include "app/load/open.h"
 
 #include <algorithm>
 
-#include "app/chat/libraries.h"
-#include "app/chat/load.h"
-#include "app/chat/status.h"
+#include "app/load/libraries.h"
+#include "app/load/load.h"
+#include "app/load/status.h"
 #include "app/value/json_text.h"
 
 namespace wherry::app {

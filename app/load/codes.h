@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "app/chat/folder.h"
+#include "app/load/folder.h"
 
 namespace wherry::app {
 

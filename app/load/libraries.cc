@@ -1,4 +1,4 @@
-#include "app/chat/libraries.h"
+#include "app/load/libraries.h"
 
 #include <dlfcn.h>
 #include <tvm/ffi/function.h>

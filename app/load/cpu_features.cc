@@ -1,4 +1,4 @@
-#include "app/chat/cpu_features.h"
+#include "app/load/cpu_features.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,7 +1,7 @@
-#include "app/chat/codes.h"
+#include "app/load/codes.h"
 
-#include "app/chat/cpu_features.h"
-#include "app/chat/libraries.h"
+#include "app/load/cpu_features.h"
+#include "app/load/libraries.h"
 #include "app/value/json_text.h"
 #include "support/error.h"
 

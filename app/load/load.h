@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "app/chat/app.h"
-#include "app/chat/codes.h"
-#include "app/chat/folder.h"
+#include "app/load/app.h"
+#include "app/load/codes.h"
+#include "app/load/folder.h"
 #include "app/request/fields.h"
 
 namespace wherry::app {

@@ -1,4 +1,4 @@
-#include "app/chat/app.h"
+#include "app/load/app.h"
 
 #include <cstdlib>  // defines __GLIBC__ if the C library is glibc
 
@@ -6,7 +6,7 @@
 #include <malloc.h>
 #endif
 
-#include "app/chat/status.h"
+#include "app/load/status.h"
 #include "app/value/json_text.h"
 
 namespace wherry::app {

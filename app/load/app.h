@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "app/chat/codes.h"
 #include "app/chat/core.h"
 #include "app/chat/requests.h"
 #include "app/chat/speech.h"
 #include "app/grammar/grammars.h"
+#include "app/load/codes.h"
 #include "app/support/thread.h"
 #include "wherry.h"
 

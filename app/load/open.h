@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "app/chat/app.h"
+#include "app/load/app.h"
 #include "wherry_app.h"
 
 namespace wherry::app {

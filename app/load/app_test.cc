@@ -1,5 +1,5 @@
 // Tests that requests whose grammars are being compiled do not delay other requests.
-#include "app/chat/app.h"
+#include "app/load/app.h"
 
 #include <random>
 #include <thread>

@@ -1,10 +1,16 @@
-#include "app/text/tokenizer.h"
+#include "app/text/json_tokenizer.h"
 
 #include <algorithm>
 
 #include "app/text/json/json.h"
+#include "app/text/model/model.h"
 #include "app/text/model/vocabulary.h"
-#include "app/text/parts.h"
+#include "app/text/steps/added_tokens.h"
+#include "app/text/steps/decoder.h"
+#include "app/text/steps/normalizer.h"
+#include "app/text/steps/post_processor.h"
+#include "app/text/steps/pre_tokenizer.h"
+#include "app/text/token_bytes.h"
 #include "app/value/code_points.h"
 
 namespace wherry {
@@ -45,10 +51,22 @@ class SeenWords {
 
 }  // namespace
 
-Tokenizer::Tokenizer(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
-Tokenizer::~Tokenizer() = default;
+struct JsonTokenizer::Parts {
+  std::unique_ptr<const text::Model> model;
+  // May be nullptr, which leaves texts as they are.
+  std::unique_ptr<const text::Normalizer> normalizer;
+  std::unique_ptr<const text::AddedTokens> added;
+  // May be nullptr, which leaves pieces whole.
+  std::unique_ptr<const text::PreTokenizer> pre_tokenizer;
+  text::PostProcessor post_processor;
+  std::unique_ptr<const text::Decoder> decoder;  // nullptr joins the tokens' names with spaces
+  std::optional<text::TokenBytes> token_bytes;
+};
 
-std::unique_ptr<Tokenizer> Tokenizer::read(std::string_view tokenizer_json) {
+JsonTokenizer::JsonTokenizer(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+JsonTokenizer::~JsonTokenizer() = default;
+
+std::unique_ptr<JsonTokenizer> JsonTokenizer::read(std::string_view tokenizer_json) {
   auto json = text::Json::parse(tokenizer_json);
   if (auto version = json.find("version"); version && version->string() != "1.0") {
     version->fail("1.0 is known");
@@ -65,18 +83,18 @@ std::unique_ptr<Tokenizer> Tokenizer::read(std::string_view tokenizer_json) {
     parts->decoder = text::read_decoder(*own);
     parts->token_bytes = text::token_bytes_of(*own);
   }
-  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(parts)));
+  return std::unique_ptr<JsonTokenizer>(new JsonTokenizer(std::move(parts)));
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view source, bool add_special_tokens) const {
+std::vector<int32_t> JsonTokenizer::encode(std::string_view source, bool add_special_tokens) const {
   return parts_->post_processor.apply(bare(source), add_special_tokens);
 }
 
-text::Pair Tokenizer::encode_pair(std::string_view first, std::string_view second) const {
+text::Pair JsonTokenizer::encode_pair(std::string_view first, std::string_view second) const {
   return parts_->post_processor.apply(bare(first), bare(second));
 }
 
-std::vector<int32_t> Tokenizer::bare(std::string_view source) const {
+std::vector<int32_t> JsonTokenizer::bare(std::string_view source) const {
   std::string mended;
   if (!text::is_well_formed(source)) source = mended = text::well_formed(source);
   text::Pieces pieces = parts_->added->split(source, parts_->normalizer.get());
@@ -103,7 +121,7 @@ std::vector<int32_t> Tokenizer::bare(std::string_view source) const {
   return ids;
 }
 
-std::string Tokenizer::decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const {
+std::string JsonTokenizer::decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const {
   std::vector<std::string> tokens;
   for (int32_t id : ids) {
     auto name = token_of(id);
@@ -119,36 +137,34 @@ std::string Tokenizer::decode(const std::vector<int32_t>& ids, bool skip_special
   return made;
 }
 
-std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
+std::optional<int32_t> JsonTokenizer::id_of(std::string_view token) const {
   int32_t id = parts_->added->find(token);
   if (id < 0) id = parts_->model->find(token);
   return id < 0 ? std::nullopt : std::optional<int32_t>(id);
 }
 
-std::optional<std::string> Tokenizer::token_of(int32_t id) const {
+std::optional<std::string> JsonTokenizer::token_of(int32_t id) const {
   auto name = parts_->added->name(id);
   if (!name) name = parts_->model->token(id);
   return name ? std::optional<std::string>(*name) : std::nullopt;
 }
 
-size_t Tokenizer::vocab_size() const {
+size_t JsonTokenizer::vocab_size() const {
   return parts_->model->size() + parts_->added->beyond(*parts_->model);
 }
 
-int32_t Tokenizer::largest_id() const {
+int32_t JsonTokenizer::largest_id() const {
   return std::max(parts_->model->largest_id(), parts_->added->largest_id());
 }
 
-bool Tokenizer::is_special(int32_t id) const { return parts_->added->is_special(id); }
+bool JsonTokenizer::is_special(int32_t id) const { return parts_->added->is_special(id); }
 
-bool Tokenizer::is_text(int32_t id) const { return !is_special(id) && token_of(id).has_value(); }
-
-std::optional<int32_t> Tokenizer::special_id(std::string_view name) const {
-  auto id = id_of(name);
-  return id && is_special(*id) ? id : std::nullopt;
+std::optional<text::ByteRules> JsonTokenizer::byte_rules() const {
+  if (!parts_->token_bytes) return std::nullopt;
+  return text::ByteRules{parts_->token_bytes->each_byte(), parts_->token_bytes->strip};
 }
 
-std::string Tokenizer::piece(int32_t id) const {
+std::string JsonTokenizer::piece(int32_t id) const {
   if (is_special(id)) return *token_of(id);
   if (!parts_->token_bytes) return decode({id}, true);
   auto name = token_of(id);

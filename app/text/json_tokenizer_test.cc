@@ -1,4 +1,4 @@
-#include "app/text/tokenizer.h"
+#include "app/text/json_tokenizer.h"
 
 #include <ctime>
 
@@ -18,11 +18,11 @@ const char kModel[] =
     "merges": [["a", "b"], "ab ab"]})";
 
 std::string error_of_file(const std::string& text) {
-  return ERROR_OF(WHERRY_INVALID_ARGUMENT, Tokenizer::read(text));
+  return ERROR_OF(WHERRY_INVALID_ARGUMENT, JsonTokenizer::read(text));
 }
 
 TEST(pairs_of_lowest_rank_are_merged_first) {
-  auto made = Tokenizer::read(file(kModel));
+  auto made = JsonTokenizer::read(file(kModel));
   CHECK(made->encode("abababa", true) == (Ids{3, 2, 0}));
   // Without a decoder, names are joined with spaces.
   CHECK_EQ(made->decode({3, 9, 0}, true), "abab a");
@@ -31,7 +31,7 @@ TEST(pairs_of_lowest_rank_are_merged_first) {
 }
 
 TEST(added_tokens_are_found_first) {
-  auto made = Tokenizer::read(file(kModel, R"(, "added_tokens": [
+  auto made = JsonTokenizer::read(file(kModel, R"(, "added_tokens": [
       {"id": 7, "content": "<x>", "single_word": false, "lstrip": true, "rstrip": false,
        "normalized": false, "special": true},
       {"id": 1, "content": "b", "single_word": true, "lstrip": false, "rstrip": false,
@@ -71,7 +71,7 @@ TEST(what_is_wrong_is_named_with_its_path_and_value) {
 }
 
 TEST(a_long_word_takes_linear_time) {
-  auto made = Tokenizer::read(file(kModel));
+  auto made = JsonTokenizer::read(file(kModel));
   auto seconds = [&](size_t n) {
     std::string text;
     for (size_t i = 0; i < n; ++i) text += "ab";

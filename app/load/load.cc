@@ -1,11 +1,11 @@
-#include "app/chat/load.h"
+#include "app/load/load.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "app/chat/codes.h"
-#include "app/chat/libraries.h"
-#include "app/chat/status.h"
+#include "app/load/codes.h"
+#include "app/load/libraries.h"
+#include "app/load/status.h"
 #include "app/value/json_text.h"
 
 namespace wherry::app {

@@ -1,4 +1,4 @@
-#include "app/chat/folder.h"
+#include "app/load/folder.h"
 
 #include <algorithm>
 #include <filesystem>
