@@ -105,10 +105,9 @@ typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t leng
  * wherry_app_abort; may not be null.
  *
  * Errors of the request itself arrive in the last call of on_chunk; the returned status only
- * reports errors of this call. Fields that are not supported are such errors: echo, suffix,
- * prompt_logprobs, prediction; and, in a library that was built without xgrammar, fields that
- * constrain the output (response_format, guided_*, a tool_choice that requires a call, strict
- * tools).
+ * reports errors of this call. In a library that was built without xgrammar, fields that constrain
+ * the output are such errors (response_format, guided_*, a tool_choice that requires a call, strict
+ * tools), and everywhere a custom tool whose input follows a Lark grammar.
  */
 WHERRY_API int wherry_app_start(wherry_app* app, const char* request_json, size_t length,
                                 wherry_app_on_chunk on_chunk, void* context, int64_t* id);
