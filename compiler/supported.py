@@ -46,8 +46,8 @@ Dynamic RoPE scaling beyond the trained context is an error, too. Encoders give 
 and classes and write no text.
 
 Encoder-decoders (T5, BART) answer completions: the prompt is the source, the output a text of its
-own. They have no chats, no embeddings, no prefix cache, no beams, and no quality card or
-calibration; the engines of apps and pages, which give no source, refuse their requests.
+own, on the server and in apps and pages. They have no chats, no embeddings, no prefix cache, no
+beams, and no quality card or calibration.
 Source and output have a context each; T5's is 512 tokens unless compiled for more (`--context`).
 Activations in float16, the default of GPUs for `q4f16_1`, may overflow in T5, whose authors trained
 in bfloat16: `--activations float`.
