@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,31 @@ def test_the_shared_table(cpp):
     for case in CASES["templates"]:
         made = cpp.ask(**{**case, "messages": CASES["messages"], "text": None})
         assert made.get("text") == case["text"]
+
+
+def test_every_character_is_as_pythons_str_has_it(cpp):
+    # Of characters that are younger than its Unicode a Python says nothing.
+    of_tables = unicodedata.unidata_version == "14.0.0"
+    database: Any = unicodedata if of_tables else unicodedata.ucd_3_2_0
+    known = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    known = [c for c in known if database.category(c) != "Cn"]
+    text = " ".join("".join(known[at : at + 9]) for at in range(0, len(known), 9))
+    for change in ("upper", "lower", "title", "swapcase", "casefold", "capitalize"):
+        made = cpp.ask(
+            source=f"{{{{ x.{change}() }}}}", special={}, messages=[], variables={"x": text}
+        )
+        assert made == {"text": getattr(text, change)()}
+    kinds = "alpha decimal digit numeric upper lower title printable space".split()
+    cells = "".join(f"{{{{ 'x' if c.is{kind}() else '-' }}}}" for kind in kinds)
+    some = "".join(known[:2000] + known[2000::17])
+    made = cpp.ask(
+        source=f"{{% for c in x %}}{cells} {{% endfor %}}",
+        special={},
+        messages=[],
+        variables={"x": some},
+    )
+    rows = ["".join("-x"[getattr(c, f"is{kind}")()] for kind in kinds) for c in some]
+    assert made["text"].split() == rows
 
 
 STATEMENTS = [

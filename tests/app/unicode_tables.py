@@ -1,20 +1,25 @@
-"""Writes app/value/unicode/tables.cc: what `tokenizers` and its libraries know of characters.
+"""Writes app/value/unicode/tables.cc: characters as `tokenizers` and Python see them.
 
     python -m tests.app.unicode_tables > app/value/unicode/tables.cc
 
 The library is the reference, and its parts have different versions of Unicode: categories in
 patterns are 16.0, lower case 17.0, normal forms 11.0, marks and punctuation older still. So each
-table is what the library answers for every code point; unicodedata (the Python's own version) says
-only the order of combining marks, and `regex` where graphemes break.
+table is what the library answers for every code point; `regex` says where graphemes break, and
+this Python the order of combining marks and what methods of str answer (of characters that are
+younger than its Unicode: what others of their category or case answer).
+
+A set is a choice of categories and its exceptions; a mapping may be the exceptions of another.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import itertools
 import sys
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 import regex
@@ -67,12 +72,26 @@ def _removed(normalize: Callable[[str], str]) -> set[int]:
 
 
 def _set(members: set[int]) -> bytes:
-    """Lengths of the runs outside and inside, in turn."""
-    flags = (c in members for c in range(_LAST))
-    out = b"" if 0 not in members else _varint(0)
-    return out + b"".join(_varint(len(list(group))) for _, group in itertools.groupby(flags))
+    """The categories that mostly belong to it, a bit each; lengths of the runs of code points of
+    which this is true and of those of which it is false, in turn."""
+    all_codes, inside = Counter(categories()), Counter(categories()[c] for c in members)
+    chosen = {kind for kind, count in inside.items() if 2 * count > all_codes[kind]}
+    wrong = [(c in members) != (kind in chosen) for c, kind in enumerate(categories())]
+    out = _varint(sum(1 << kind for kind in chosen)) + (_varint(0) if wrong[0] else b"")
+    return out + b"".join(_varint(len(list(group))) for _, group in itertools.groupby(wrong))
 
 
+def _of_str(holds: Callable[[str], bool]) -> bytes:
+    """Characters of which a method of Python's str holds."""
+    kinds, assigned = categories(), [unicodedata.category(chr(c)) != "Cn" for c in range(_LAST)]
+    known = [c for c in _CODES if assigned[c] or CATEGORIES[kinds[c]] == "Cn"]
+    members = {c for c in known if holds(chr(c))}
+    every, inside = Counter(kinds[c] for c in known), Counter(kinds[c] for c in members)
+    young = set(_CODES) - set(known)
+    return _set(members | {c for c in young if 2 * inside[kinds[c]] > every[kinds[c]]})
+
+
+@functools.cache
 def categories() -> list[int]:
     found = [0] * _LAST
     for number, name in enumerate(CATEGORIES):
@@ -105,9 +124,12 @@ def _isolated(split: pre_tokenizers.PreTokenizer) -> set[int]:
     return found
 
 
-def _mappings(of: Callable[[str], str]) -> bytes:
-    """gap, length, run; then the targets: of runs (consecutive targets) the first, else all."""
-    changed = {c: t for c in _CODES if (t := of(chr(c))) != chr(c) and not 0xAC00 <= c < 0xD7A4}
+def _mappings(of: Callable[[str], str], otherwise: Callable[[str], str] = str) -> bytes:
+    """Where it is not as `otherwise` says: gap, length, run; then the targets: of runs (consecutive
+    targets) the first, else all."""
+    changed = {
+        c: t for c in _CODES if (t := of(chr(c))) != otherwise(chr(c)) and not 0xAC00 <= c < 0xD7A4
+    }
     out, before, target = bytearray(), 0, 0
     codes = iter(sorted(changed))
     code = next(codes, None)
@@ -161,8 +183,11 @@ def _breaks() -> list[int]:
 
 def _lines(name: str, comment: str, data: bytes) -> Iterator[str]:
     yield f"// {comment}"
-    yield f"const char {name}[] ="
     rows = textwrap.wrap(base64.b64encode(data).decode(), 92)
+    if len(line := f'const char {name}[] = "{rows[0]}";') <= 100 and len(rows) == 1:
+        yield line
+        return
+    yield f"const char {name}[] ="
     for row in rows[:-1]:
         yield f'    "{row}"'
     yield f'    "{rows[-1]}";'
@@ -177,9 +202,10 @@ def tables() -> Iterable[tuple[str, str, bytes]]:
         clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False
     ).normalize_str
     canonical, compatible = normalizers.NFD().normalize_str, normalizers.NFKD().normalize_str
+    lower = normalizers.Lowercase().normalize_str
 
-    def only_compatible(c: str) -> str:  # what is as in the canonical form is not told twice
-        return c if compatible(c) == canonical(c) else compatible(c)
+    def folded(c: str) -> str:
+        return lower(c) if unicodedata.category(c) == "Cn" else c.casefold()
 
     yield "kCategories", "runs: length, Category", _runs(categories())
     yield "kWords", r"set: \w of added tokens and of Whitespace", _set(_words())
@@ -194,9 +220,24 @@ def tables() -> Iterable[tuple[str, str, bytes]]:
     )
     yield "kNonspacing", "set: accents of BertNormalizer", _set(_removed(nonspacing))
     yield "kControl", "set: what BertNormalizer's clean_text takes", _set({0} | _removed(bert))
-    yield "kLower", "mappings", _mappings(normalizers.Lowercase().normalize_str)
+    yield "kLower", "mappings", _mappings(lower)
+    yield "kUpper", "mappings: str.upper", _mappings(str.upper)
+    yield "kTitle", "mappings, where not as kUpper: str.title", _mappings(str.title, str.upper)
+    yield "kFold", "mappings, where not as kLower: str.casefold", _mappings(folded, lower)
+    yield "kIsAlpha", "set: str.isalpha", _of_str(str.isalpha)
+    yield "kIsDecimal", "set: str.isdecimal", _of_str(str.isdecimal)
+    yield "kIsDigit", "set: str.isdigit", _of_str(str.isdigit)
+    yield "kIsNumeric", "set: str.isnumeric", _of_str(str.isnumeric)
+    yield "kIsUpper", "set: str.isupper", _of_str(str.isupper)
+    yield "kIsLower", "set: str.islower", _of_str(str.islower)
+    yield (
+        "kIsTitle",
+        "set: str.istitle, but not str.isupper",
+        _of_str(lambda c: c.istitle() and not c.isupper()),
+    )
+    yield "kIsHidden", "set: not str.isprintable", _of_str(lambda c: not c.isprintable())
     yield "kCanonical", "mappings, full", _mappings(canonical)
-    yield "kCompatible", "mappings, full, where not canonical", _mappings(only_compatible)
+    yield "kCompatible", "mappings, full, where not canonical", _mappings(compatible, canonical)
     yield "kComposed", "set: what its canonical mapping composes to", _set(_composed())
     yield "kCombining", "runs: length, canonical combining class", _runs(_combining())
     yield "kBreaks", "runs: length, Break", _runs(_breaks())
@@ -209,13 +250,13 @@ def page() -> str:
         f"// Patterns and lower case: Unicode 16 and 17; graphemes: as regex {regex.__version__}.",
         '#include "app/value/unicode/tables.h"',
         "",
-        "namespace wherry::text::tables {",
+        "namespace wherry::unicode::tables {",
         "",
     ]
     for table in tables():
         lines += [*_lines(*table), ""]
         print(f"{table[0]}: {len(table[2])} bytes", file=sys.stderr)
-    return "\n".join([*lines, "}  // namespace wherry::text::tables", ""])
+    return "\n".join([*lines, "}  // namespace wherry::unicode::tables", ""])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 #include "app/text/pattern/parser.h"
 #include "app/value/unicode/mappings.h"
 #include "app/value/unicode/properties.h"
-#include "app/value/unicode/tables.h"
 
 namespace wherry::text {
 
@@ -20,7 +19,6 @@ bool is_letter_or_digit(char32_t c) {
 }  // namespace
 
 CodePoints PatternParser::in_both_cases(CodePoints set) const {
-  static const Mappings lower(tables::kLower);
   const CharSet has(set);
   std::vector<std::pair<char32_t, char32_t>> more;
   auto related = [&](char32_t a, char32_t b) {
@@ -28,7 +26,7 @@ CodePoints PatternParser::in_both_cases(CodePoints set) const {
     if (has.contains(b)) more.emplace_back(a, a + 1);
   };
   for (char32_t c = 'a'; c <= 'z'; ++c) related(c - 32, c);
-  for (const auto& [code, to] : lower.all()) {
+  for (const auto& [code, to] : lower_cases().all()) {
     if (to.size() == 1) related(code, to[0]);
   }
   for (char32_t c : {'s', 'S'}) related(0x17F, c);  // the long s (U+017F) is lower case itself

@@ -1,60 +1,33 @@
 #include "app/value/unicode/characters.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "app/value/code_points.h"
+#include "app/value/unicode/char_set.h"
+#include "app/value/unicode/mappings.h"
+#include "app/value/unicode/properties.h"
+#include "app/value/unicode/tables.h"
 
 namespace wherry::unicode {
 
 namespace {
 
-struct Span {
-  char32_t first, last;
-};
-struct Shift {
-  char32_t first, last;
-  int32_t by;
-  uint32_t step;
-};
-struct Expansion {
-  char32_t code;
-  const char* text;
-};
-
-#include "app/value/character_tables.h"
-
-template <typename Row, size_t N>
-const Row* find(const Row (&rows)[N], char32_t code) {
-  const Row* found = std::upper_bound(std::begin(rows), std::end(rows), code,
-                                      [](char32_t c, const Row& row) { return c < row.first; });
-  if (found == std::begin(rows) || code > (found - 1)->last) return nullptr;
-  return found - 1;
+void append_mapped(std::string& text, char32_t code, const Mappings& first,
+                   const Mappings* second = nullptr) {
+  const std::u32string* to = first.find(code);
+  if (to == nullptr && second != nullptr) to = second->find(code);
+  if (to == nullptr) return append_code_point(text, code);
+  for (char32_t c : *to) append_code_point(text, c);
 }
 
-template <size_t N, size_t M>
-void append_changed(std::string& made, const Shift (&shifts)[N], const Expansion (&more)[M],
-                    char32_t code) {
-  const Shift* shift = find(shifts, code);
-  if (shift != nullptr && (code - shift->first) % shift->step == 0) {
-    return append_code_point(made, static_cast<char32_t>(static_cast<int32_t>(code) + shift->by));
-  }
-  const Expansion* one =
-      std::lower_bound(std::begin(more), std::end(more), code,
-                       [](const Expansion& row, char32_t c) { return row.code < c; });
-  if (one != std::end(more) && one->code == code) {
-    made += one->text;
-  } else {
-    append_code_point(made, code);
-  }
+const Mappings& upper_cases() {
+  static const Mappings mappings(tables::kUpper);
+  return mappings;
 }
 
-void append_upper(std::string& made, char32_t code) {
-  append_changed(made, kToUpper, kMoreUpper, code);
-}
+void append_upper(std::string& made, char32_t code) { append_mapped(made, code, upper_cases()); }
 
 void append_title(std::string& made, char32_t code) {
-  append_changed(made, kToTitle, kMoreTitle, code);
+  static const Mappings others(tables::kTitle);
+  append_mapped(made, code, others, &upper_cases());
 }
 
 bool is_cased(char32_t code) { return is_upper(code) || is_lower(code) || is_title(code); }
@@ -72,20 +45,44 @@ void append_lower(std::string& made, std::string_view text, size_t at, size_t en
   if (code == kSigma && ends_word(text, at, end)) {
     append_code_point(made, kFinalSigma);
   } else {
-    append_changed(made, kToLower, kMoreLower, code);
+    append_mapped(made, code, lower_cases());
   }
 }
 
 }  // namespace
 
-bool is_alpha(char32_t code) { return find(kAlpha, code) != nullptr; }
-bool is_decimal(char32_t code) { return find(kDecimal, code) != nullptr; }
-bool is_digit(char32_t code) { return find(kDigit, code) != nullptr; }
-bool is_numeric(char32_t code) { return find(kNumeric, code) != nullptr; }
-bool is_upper(char32_t code) { return find(kUpper, code) != nullptr; }
-bool is_lower(char32_t code) { return find(kLower, code) != nullptr; }
-bool is_title(char32_t code) { return find(kTitle, code) != nullptr; }
-bool is_printable(char32_t code) { return find(kHidden, code) == nullptr; }
+bool is_alpha(char32_t code) {
+  static const CharSet set(packed_set(tables::kIsAlpha));
+  return set.contains(code);
+}
+bool is_decimal(char32_t code) {
+  static const CharSet set(packed_set(tables::kIsDecimal));
+  return set.contains(code);
+}
+bool is_digit(char32_t code) {
+  static const CharSet set(packed_set(tables::kIsDigit));
+  return set.contains(code);
+}
+bool is_numeric(char32_t code) {
+  static const CharSet set(packed_set(tables::kIsNumeric));
+  return set.contains(code);
+}
+bool is_upper(char32_t code) {
+  static const CharSet set(packed_set(tables::kIsUpper));
+  return set.contains(code);
+}
+bool is_lower(char32_t code) {
+  static const CharSet set(packed_set(tables::kIsLower));
+  return set.contains(code);
+}
+bool is_title(char32_t code) {
+  static const CharSet set(packed_set(tables::kIsTitle));
+  return set.contains(code);
+}
+bool is_printable(char32_t code) {
+  static const CharSet set(packed_set(tables::kIsHidden));
+  return !set.contains(code);
+}
 
 std::string upper(std::string_view text) {
   std::string made;
@@ -104,9 +101,10 @@ std::string lower(std::string_view text) {
 }
 
 std::string folded(std::string_view text) {
+  static const Mappings others(tables::kFold);
   std::string made;
   for (size_t at = 0; at < text.size();) {
-    append_changed(made, kToFold, kMoreFold, next_code_point(text, at));
+    append_mapped(made, next_code_point(text, at), others, &lower_cases());
   }
   return made;
 }

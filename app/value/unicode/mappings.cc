@@ -1,6 +1,7 @@
 #include "app/value/unicode/mappings.h"
 
 #include "app/value/unicode/packed.h"
+#include "app/value/unicode/tables.h"
 
 namespace wherry::unicode {
 
@@ -26,6 +27,11 @@ Mappings::Mappings(const char* table) {
       for (uint32_t i = 0; i < head / 2; ++i) map_.emplace(code++, std::u32string(1, first + i));
     }
   }
+}
+
+const Mappings& lower_cases() {
+  static const Mappings mappings(tables::kLower);
+  return mappings;
 }
 
 }  // namespace wherry::unicode

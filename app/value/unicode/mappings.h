@@ -21,6 +21,9 @@ class Mappings {
   std::unordered_map<char32_t, std::u32string> map_;
 };
 
+// Returns the lower cases of characters, each on its own.
+const Mappings& lower_cases();
+
 }  // namespace wherry::unicode
 
 #endif  // WHERRY_APP_VALUE_UNICODE_MAPPINGS_H_

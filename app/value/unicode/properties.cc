@@ -1,8 +1,7 @@
 #include "app/value/unicode/properties.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <iterator>
 
 #include "app/value/code_points.h"
 #include "app/value/unicode/mappings.h"
@@ -67,13 +66,13 @@ bool same_name(std::string_view a, std::string_view b) {
   return plain(a) == plain(b);
 }
 
-CodePoints of_category(const char* prefix) {
+// Returns the characters of some categories, whose numbers are the bits of `chosen`.
+CodePoints of_categories(uint32_t chosen) {
   std::vector<std::pair<char32_t, char32_t>> ranges;
   PackedNumbers runs(tables::kCategories);
   for (char32_t at = 0; !runs.done();) {
-    char32_t end = at + runs.next();
-    const char* name = kCategoryNames[runs.next()].name;
-    if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) ranges.emplace_back(at, end);
+    const char32_t end = at + runs.next();
+    if (chosen >> runs.next() & 1) ranges.emplace_back(at, end);
     at = end;
   }
   return CodePoints(std::move(ranges));
@@ -82,27 +81,32 @@ CodePoints of_category(const char* prefix) {
 }  // namespace
 
 CodePoints packed_set(const char* table) {
-  std::vector<std::pair<char32_t, char32_t>> ranges;
   PackedNumbers runs(table);
-  bool inside = false;
-  for (char32_t at = 0; !runs.done(); inside = !inside) {
-    char32_t end = at + runs.next();
-    if (inside) ranges.emplace_back(at, end);
+  const CodePoints members = of_categories(runs.next());
+  std::vector<std::pair<char32_t, char32_t>> ranges;
+  bool except = false;
+  for (char32_t at = 0; !runs.done(); except = !except) {
+    const char32_t end = at + runs.next();
+    if (except) ranges.emplace_back(at, end);
     at = end;
   }
-  return CodePoints(std::move(ranges));
+  const CodePoints exceptions(std::move(ranges));
+  return (members & ~exceptions) | (exceptions & ~members);
 }
 
 std::optional<CodePoints> category(std::string_view name) {
-  for (const CategoryName& each : kMajorNames) {
-    if (same_name(name, each.name) || same_name(name, each.long_name))
-      return of_category(each.name);
+  const auto is_named = [&](const CategoryName& each) {
+    return same_name(name, each.name) || same_name(name, each.long_name);
+  };
+  uint32_t chosen = 0;
+  for (size_t i = 0; i < std::size(kCategoryNames); ++i) {
+    const bool in_major =
+        std::any_of(std::begin(kMajorNames), std::end(kMajorNames), [&](const CategoryName& major) {
+          return major.name[0] == kCategoryNames[i].name[0] && is_named(major);
+        });
+    if (in_major || is_named(kCategoryNames[i])) chosen |= 1u << i;
   }
-  for (const CategoryName& each : kCategoryNames) {
-    if (same_name(name, each.name) || same_name(name, each.long_name))
-      return of_category(each.name);
-  }
-  return std::nullopt;
+  return chosen == 0 ? std::nullopt : std::optional(of_categories(chosen));
 }
 
 CodePoints pattern_words() { return packed_set(tables::kPatternWords); }
@@ -151,7 +155,6 @@ uint8_t RunTable::operator[](char32_t code) const {
 }
 
 std::string lowered(std::string_view text) {
-  static const Mappings lower(tables::kLower);
   std::string out;
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
@@ -163,7 +166,7 @@ std::string lowered(std::string_view text) {
     }
     size_t begin = at;
     char32_t code = next_code_point(text, at);
-    if (const std::u32string* to = lower.find(code)) {
+    if (const std::u32string* to = lower_cases().find(code)) {
       for (char32_t c : *to) append_code_point(out, c);
     } else {
       out.append(text, begin, at - begin);

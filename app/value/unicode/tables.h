@@ -5,8 +5,9 @@
 namespace wherry::unicode::tables {
 
 extern const char kCategories[], kWords[], kPatternWords[], kSpaces[], kPunctuation[], kNumeric[],
-    kMarks[], kNonspacing[], kControl[], kLower[], kCanonical[], kCompatible[], kComposed[],
-    kCombining[], kBreaks[];
+    kMarks[], kNonspacing[], kControl[], kLower[], kUpper[], kTitle[], kFold[], kIsAlpha[],
+    kIsDecimal[], kIsDigit[], kIsNumeric[], kIsUpper[], kIsLower[], kIsTitle[], kIsHidden[],
+    kCanonical[], kCompatible[], kComposed[], kCombining[], kBreaks[];
 
 }  // namespace wherry::unicode::tables
 
