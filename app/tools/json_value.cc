@@ -1,69 +1,30 @@
 #include "app/tools/json_value.h"
 
 #include "app/value/code_points.h"
+#include "app/value/json_scan.h"
 #include "app/value/json_text.h"
 
 namespace wherry::app {
 
 namespace {
 
-// Characters after a backslash, and the characters that these escapes stand for.
-constexpr std::string_view kLetters = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
 // First high surrogate, first low surrogate, first code point after the surrogates.
-constexpr char32_t kHigh = 0xD800, kLow = 0xDC00, kPastSurrogates = 0xE000;
+constexpr int kHigh = 0xD800, kLow = 0xDC00, kPastSurrogates = 0xE000;
 
-// Returns the value of four hexadecimal digits; nothing if they are invalid.
-std::optional<char32_t> hex4(std::string_view digits) {
-  if (digits.size() != 4) return std::nullopt;
-  char32_t code = 0;
-  for (const char digit : digits) {
-    const size_t value = std::string_view("0123456789abcdefABCDEF").find(digit);
-    if (value == std::string_view::npos) return std::nullopt;
-    code = code * 16 + static_cast<char32_t>(value < 16 ? value : value - 6);
-  }
-  return code;
-}
-
-// Returns a string's content with its escapes resolved; nothing if an escape is invalid. Control
-// characters are allowed, as with Python's json.loads(strict=False).
+// Returns a string's content with its escapes resolved, and '?' for halves of surrogate pairs;
+// nothing if an escape is invalid. Control characters are allowed, as with Python's
+// json.loads(strict=False).
 std::optional<std::string> unescaped(std::string_view inner) {
-  std::string made;
-  char32_t high = 0;  // a high surrogate that waits for its low surrogate
-  const auto pay = [&] {
-    if (high != 0) append_character(made, high);
-    high = 0;
-  };
-  for (size_t at = 0; at < inner.size(); ++at) {
-    if (inner[at] != '\\') {
-      pay();
-      made += inner[at];
-      continue;
-    }
-    const char letter = ++at < inner.size() ? inner[at] : '\0';
-    const size_t known = kLetters.find(letter);
-    if (letter != 'u') {
-      if (letter == '\0' || known == kLetters.npos) return std::nullopt;
-      pay();
-      made += kMeant[known];
-      continue;
-    }
-    const std::optional<char32_t> code = hex4(inner.substr(at + 1, 4));
-    if (!code) return std::nullopt;
-    at += 4;
-    if (high != 0 && *code >= kLow && *code < kPastSurrogates) {
-      append_character(made, 0x10000 + ((high - kHigh) << 10) + (*code - kLow));
-      high = 0;
-      continue;
-    }
-    pay();
-    if (*code >= kHigh && *code < kLow) {
-      high = *code;
-    } else {
-      append_character(made, *code);
-    }
-  }
-  pay();
-  return made;
+  const std::string quoted = "\"" + std::string(inner) + "\"";
+  json::JsonRules rules;
+  rules.halves = json::Halves::kKept;
+  rules.controls = true;
+  if (json::json_error(quoted, rules)) return std::nullopt;
+  std::string buffer, text;
+  size_t at = 0;
+  const std::string_view kept = json::read_string(quoted, at, buffer);
+  for (at = 0; at < kept.size();) append_character(text, unicode::next_code_point(kept, at));
+  return text;
 }
 
 // Emits a string as it is, after its opening quote was consumed; returns whether it is complete.
@@ -110,9 +71,8 @@ bool ends_scalar(char32_t code) {
 // itself if it is invalid.
 std::string meant(Scanner& s) {
   const std::string escape = s.take(s.next() == 'u' ? 5 : 1);
-  const std::optional<char32_t> high =
-      escape.substr(0, 1) == "u" ? hex4(std::string_view(escape).substr(1)) : std::nullopt;
-  if (!high || *high < kHigh || *high >= kLow || !s.accept("\\u")) {
+  const int high = escape.substr(0, 1) == "u" ? json::hex4(escape, 1) : -1;
+  if (high < kHigh || high >= kLow || !s.accept("\\u")) {
     return unescaped("\\" + escape).value_or("\\" + escape);
   }
   const std::string low = s.take(4);
@@ -123,7 +83,7 @@ std::string meant(Scanner& s) {
 }  // namespace
 
 void append_character(std::string& text, char32_t code) {
-  if (code >= kHigh && code < kPastSurrogates) {
+  if (code >= char32_t{kHigh} && code < char32_t{kPastSurrogates}) {
     text += '?';
   } else {
     unicode::append_code_point(text, code);

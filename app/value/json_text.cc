@@ -1,6 +1,7 @@
 #include "app/value/json_text.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -163,219 +164,91 @@ class Writer {
   std::string made_;
 };
 
-constexpr int kDeepestJson = 64;
-
-class Reader {
+// Builds the values of a text that json_error() has accepted.
+class Builder {
  public:
-  Reader(std::string_view text, Halves halves) : text_(text), halves_(halves) {}
+  explicit Builder(std::string_view text) : text_(text) {}
 
-  Value all() {
-    Value value = any();
-    space();
-    if (at_ < text_.size()) bad("Extra data", at_);
-    return value;
+  Value value() {  // NOLINT(misc-no-recursion): JsonRules::levels bounds it
+    blank();
+    switch (text_[at_]) {
+      case '"':
+        return string();
+      case '{':
+        return object();
+      case '[':
+        return list();
+      case 'n':
+        return at_ += 4, Value();
+      case 't':
+        return at_ += 4, Value(true);
+      case 'f':
+        return at_ += 5, Value(false);
+      case 'N':
+        return at_ += 3, Value(std::nan(""));
+      default:
+        return number();
+    }
   }
 
  private:
-  [[noreturn]] void bad(const char* what, size_t at) const {
-    const std::string_view before = text_.substr(0, std::min(at, text_.size()));
-    const size_t line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-    const size_t start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
-    const size_t column = unicode::count_code_points(before.substr(start)) + 1;
-    fail(std::string(what) + ": line " + std::to_string(line) + " column " +
-         std::to_string(column) + " (char " + std::to_string(unicode::count_code_points(before)) +
-         ")");
-  }
+  void blank() { at_ = skip_blank(text_, at_); }
 
-  void space() {
-    while (at_ < text_.size() &&
-           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
-      ++at_;
-    }
-  }
-  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
-  bool skip(std::string_view word) {
-    if (text_.compare(at_, word.size(), word) != 0) return false;
-    at_ += word.size();
-    return true;
-  }
-
-  Value any() {
-    space();
-    const char c = peek();
-    if (c == '"') return Value(string());
-    if (c == '{' || c == '[') {
-      if (++depth_ > kDeepestJson) {
-        fail("it has more than " + std::to_string(kDeepestJson) + " levels");
-      }
-      Value made = c == '{' ? object() : list();
-      --depth_;
-      return made;
-    }
-    if (skip("null")) return Value();
-    if (skip("true")) return Value(true);
-    if (skip("false")) return Value(false);
-    if (skip("NaN")) return Value(std::nan(""));
-    if (skip("Infinity")) return Value(HUGE_VAL);
-    if (skip("-Infinity")) return Value(-HUGE_VAL);
-    if (c == '-' || (c >= '0' && c <= '9')) return number();
-    bad("Expecting value", at_);
-  }
+  Value string() { return Value(read_string(text_, at_, buffer_)); }
 
   Value number() {
     const size_t start = at_;
-    const auto digits = [&] {
-      const size_t from = at_;
-      while (peek() >= '0' && peek() <= '9') ++at_;
-      return at_ - from;
-    };
-    if (peek() == '-') ++at_;
-    if (peek() == '0') {
-      ++at_;
-    } else if (digits() == 0) {
-      bad("Expecting value", start);
+    const bool negative = text_[at_] == '-';
+    if (text_[at_ + negative] == 'I') {
+      at_ += negative + std::string_view("Infinity").size();
+      return Value(negative ? -HUGE_VAL : HUGE_VAL);
     }
-    bool whole = true;
-    const size_t end = at_;
-    if (peek() == '.') {
-      ++at_;
-      if (digits() == 0) {
-        at_ = end;
-      } else {
-        whole = false;
-      }
+    at_ = std::min(text_.find_first_not_of("-0123456789", at_), text_.size());
+    bool integer = true;
+    if (at_ < text_.size() && (text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E')) {
+      integer = false;
+      at_ = std::min(text_.find_first_not_of("-+.eE0123456789", at_), text_.size());
     }
-    const size_t mantissa = at_;
-    if ((peek() | 0x20) == 'e') {
-      ++at_;
-      if (peek() == '+' || peek() == '-') ++at_;
-      if (digits() == 0) {
-        at_ = mantissa;
-      } else {
-        whole = false;
-      }
-    }
-    const std::string text(text_.substr(start, at_ - start));
-    if (!whole) return Value(std::strtod(text.c_str(), nullptr));
+    const std::string digits(text_.substr(start, at_ - start));
     errno = 0;
-    const long long value = std::strtoll(text.c_str(), nullptr, 10);
-    // Integers beyond 63 bits become doubles, because only seeds are that large.
-    if (errno == ERANGE) return Value(std::strtod(text.c_str(), nullptr));
-    return Value(static_cast<int64_t>(value));
+    if (integer) {
+      const long long value = std::strtoll(digits.c_str(), nullptr, 10);
+      // Integers beyond 63 bits become doubles, because only seeds are that large.
+      if (errno != ERANGE) return Value(static_cast<int64_t>(value));
+    }
+    return Value(std::strtod(digits.c_str(), nullptr));
   }
 
-  int hex4(size_t at) const {
-    if (at + 4 > text_.size()) return -1;
-    int code = 0;
-    for (size_t i = at; i < at + 4; ++i) {
-      const char c = text_[i];
-      const int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
-      if (digit < 0) return -1;
-      code = code * 16 + digit;
-    }
-    return code;
-  }
-
-  std::string string() {
-    const size_t start = at_++;
-    std::string made;
-    while (true) {
-      if (at_ >= text_.size()) bad("Unterminated string starting at", start);
-      const char c = text_[at_];
-      if (c == '"') {
-        ++at_;
-        return made;
-      }
-      if (static_cast<unsigned char>(c) < 0x20) bad("Invalid control character at", at_);
-      if (c != '\\') {
-        made += c;
-        ++at_;
-        continue;
-      }
-      escape(made, start);
-    }
-  }
-
-  void escape(std::string& made, size_t start) {
-    if (at_ + 1 >= text_.size()) bad("Unterminated string starting at", start);
-    const char c = text_[at_ + 1];
-    static constexpr std::string_view kLetters = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
-    if (const size_t found = kLetters.find(c); found != kLetters.npos) {
-      made += kMeant[found];
-      at_ += 2;
-      return;
-    }
-    if (c != 'u') bad("Invalid \\escape", at_);
-    int code = hex4(at_ + 2);
-    if (code < 0) bad("Invalid \\uXXXX escape", at_ + 1);
-    at_ += 6;
-    if (code >= 0xD800 && code < 0xDC00 && text_.compare(at_, 2, "\\u") == 0) {
-      const int low = hex4(at_ + 2);
-      if (low >= 0xDC00 && low < 0xE000) {
-        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-        at_ += 6;
-      }
-    }
-    if (code >= 0xD800 && code < 0xE000 && halves_ == Halves::kFail) {
-      char text[16];
-      std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(code));
-      fail(std::string("it holds half of a surrogate pair (as ") + text +
-           "), which is no character: a text was cut in the middle of one");
-    }
-    unicode::append_code_point(made, static_cast<char32_t>(code));
-  }
-
-  Value list() {
-    ++at_;
+  Value list() {  // NOLINT(misc-no-recursion)
     Values items;
-    space();
-    if (peek() == ']') {
-      ++at_;
-      return make_list({});
-    }
-    while (true) {
-      items.push_back(any());
-      space();
-      if (peek() == ']') break;
-      if (peek() != ',') bad("Expecting ',' delimiter", at_);
-      ++at_;
+    for (++at_, blank(); text_[at_] != ']'; blank()) {
+      items.push_back(value());
+      separator();
     }
     ++at_;
     return make_list(std::move(items));
   }
 
-  Value object() {
-    ++at_;
-    auto made = std::make_shared<Dict>();
-    space();
-    if (peek() == '}') {
-      ++at_;
-      return Value(Kind::kDict, std::move(made));
-    }
-    while (true) {
-      space();
-      if (peek() != '"') bad("Expecting property name enclosed in double quotes", at_);
-      const Value key(string());
-      space();
-      if (peek() != ':') bad("Expecting ':' delimiter", at_);
-      ++at_;
-      made->set(key, any());
-      space();
-      if (peek() == '}') break;
-      if (peek() != ',') bad("Expecting ',' delimiter", at_);
-      ++at_;
+  Value object() {  // NOLINT(misc-no-recursion)
+    auto dict = std::make_shared<Dict>();
+    for (++at_, blank(); text_[at_] != '}'; blank()) {
+      const Value key = string();
+      separator();
+      dict->set(key, value());
+      separator();
     }
     ++at_;
-    return Value(Kind::kDict, std::move(made));
+    return Value(Kind::kDict, std::move(dict));
+  }
+
+  void separator() {
+    blank();
+    if (text_[at_] == ',' || text_[at_] == ':') ++at_;
   }
 
   std::string_view text_;
-  Halves halves_;
   size_t at_ = 0;
-  int depth_ = 0;
+  std::string buffer_;
 };
 
 }  // namespace
@@ -394,6 +267,11 @@ std::string to_compact_json(const Value& value) {
   return to_json(value, style);
 }
 
-Value from_json(std::string_view text, Halves halves) { return Reader(text, halves).all(); }
+Value from_json(std::string_view text, Halves halves) {
+  JsonRules rules;
+  rules.halves = halves;
+  if (const auto error = json_error(text, rules)) fail(*error);
+  return Builder(text).value();
+}
 
 }  // namespace wherry::json

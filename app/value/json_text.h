@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/value/json_scan.h"
 #include "app/value/value.h"
 
 namespace wherry::json {
@@ -25,11 +26,7 @@ std::string to_json(const Value& value, const JsonStyle& style = {},
 // Returns a value as JSON without white space, as responses are sent.
 std::string to_compact_json(const Value& value);
 
-// What to do with half of a surrogate pair ("\ud800" without its other
-// half), which is not a character: kFail makes it an error; kKept keeps it
-// as three bytes, in the manner of UTF-8, for a caller that reports its
-// place.
-enum class Halves { kFail, kKept };
+// Parses a text; fails with json_error() if it is not JSON.
 Value from_json(std::string_view text, Halves halves = Halves::kFail);
 
 }  // namespace wherry::json

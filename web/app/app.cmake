@@ -12,7 +12,7 @@ set(_app_sources ${_app_sources} ${_of_grammars})
 # The sources of code that runs for each token of a stream are compiled with inlining, which makes
 # them twice as fast and a third larger.
 set(_streams ${_app_sources})
-list(FILTER _streams INCLUDE REGEX "/(chat|text|tools)/[^/]+$|/(code_points|json_text|value)\\.cc$")
+list(FILTER _streams INCLUDE REGEX "/(chat|text|tools)/[^/]+$|/(code_points|json_scan|json_text|value)\\.cc$")
 list(REMOVE_ITEM _app_sources ${_streams})
 add_library(app OBJECT ../app/page.cc ../app/exports.cc no_system.cc
   "${_engine}/sampling/params.cc" "${_engine}/support/blake2b.cc")

@@ -4,13 +4,16 @@
 #include <cstdlib>
 #include <utility>
 
-#include "app/text/json/scan.h"
 #include "app/value/code_points.h"
+#include "app/value/json_scan.h"
 #include "support/error.h"
 
 namespace wherry::text {
 
 using namespace unicode;
+using json::read_string;
+using json::skip_blank;
+using json::skip_value;
 
 namespace {
 
@@ -43,12 +46,12 @@ Json Json::parse(std::string_view text) {
   if (!is_well_formed(text)) {
     throw Error(WHERRY_INVALID_ARGUMENT, "tokenizer.json is not UTF-8");
   }
-  size_t begin = skip_blank(text, 0), end = checked_value(text, begin);
-  if (skip_blank(text, end) != text.size()) {
-    throw Error(WHERRY_INVALID_ARGUMENT, concat("tokenizer.json is not JSON: at byte ", end, " of ",
-                                                text.size(), " its value ends, and more follows"));
+  json::JsonRules rules;
+  rules.constants = false;
+  if (const auto error = json::json_error(text, rules)) {
+    throw Error(WHERRY_INVALID_ARGUMENT, concat("tokenizer.json is not JSON: ", *error));
   }
-  return Json(text, begin, end);
+  return Json(text, skip_blank(text, 0), text.find_last_not_of(" \t\n\r") + 1);
 }
 
 void Json::fail(const std::string& problem) const {
