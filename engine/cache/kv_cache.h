@@ -124,6 +124,8 @@ class KvCache {
   void clear() { tree_.clear(); }
   int32_t total() const { return pools_.empty() ? 0 : pools_[0]->total(); }
   int32_t available() const { return pools_.empty() ? 0 : pools_[0]->available(); }
+  int32_t free_slots() const { return slots_ ? slots_->available() : 0; }
+  int32_t snapshots() const { return tree_.snapshots(); }
   int32_t idle() const { return pools_.empty() ? 0 : pools_[0]->idle(); }
   PrefixTree& tree() { return tree_; }
   int64_t page_size() const { return page_size_; }

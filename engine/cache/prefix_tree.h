@@ -90,6 +90,7 @@ class PrefixTree {
   // Frees the least recently used page of this group among those that only the tree references.
   bool evict(size_t group);
   bool evict_snapshot();
+  int32_t snapshots() const { return static_cast<int32_t>(snapshots_.size()); }
   void clear();  // evicts every node that no sequence uses
 
   // Counts the pages of this group that evict() could free.

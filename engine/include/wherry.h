@@ -227,6 +227,10 @@ typedef struct {
   /* Why writes to "cache_dir" fail at the moment, which costs speed only; null if they work.
    * Owned by the engine. */
   const char* disk_problem;
+  /* Slots of recurrent states; 0 for models without one. */
+  int32_t state_slots;
+  int32_t state_slots_free; /* slots that neither a request nor a snapshot has */
+  int32_t state_snapshots;  /* slots with the state after a cached prefix */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* returns the library's WHERRY_ABI_VERSION */

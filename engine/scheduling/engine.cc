@@ -340,6 +340,9 @@ wherry_stats Engine::stats() const {
   stats.pages_total = cache_.total();
   stats.pages_free = cache_.available() + cache_.idle();
   stats.pages_cached = cache_.idle();
+  stats.state_slots = static_cast<int32_t>(cache_.slots());
+  stats.state_slots_free = cache_.free_slots();
+  stats.state_snapshots = cache_.snapshots();
   stats.page_size = static_cast<int32_t>(model_->metadata().page_size);
   stats.step_seconds = step_started_ == 0 ? 0 : now_seconds() - step_started_;
   if (!graphs_given_up_.empty()) stats.graphs_given_up = graphs_given_up_.c_str();

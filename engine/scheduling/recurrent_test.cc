@@ -116,6 +116,19 @@ TEST(turn_20_costs_what_turn_2_costs) {
   for (uint64_t turn = 2; turn <= 20; ++turn) CHECK(chats.turn(chat, turn) <= kTurn);
 }
 
+TEST(slots_and_snapshots_are_counted) {
+  Chats chats(kRoomy);
+  const wherry_stats idle = chats.stats();
+  CHECK(idle.state_slots > 4);
+  CHECK_EQ(idle.state_slots_free, idle.state_slots);
+  CHECK_EQ(idle.state_snapshots, 0);
+  Ints chat;
+  for (uint64_t turn = 1; turn <= 3; ++turn) chats.turn(chat, turn);
+  const wherry_stats later = chats.stats();
+  CHECK(later.state_snapshots > 0);
+  CHECK_EQ(later.state_slots_free, later.state_slots - later.state_snapshots);
+}
+
 TEST(a_long_conversation_leaves_snapshots_to_others) {
   Chats chats(kRoomy);
   Ints first = text(100, 8), second = text(200, 8);

@@ -203,6 +203,9 @@ class CoreStats:
     graphs_given_up: str = ""  # why CUDA graphs were disabled; this costs only speed
     chains_given_up: str = ""  # why launch-ahead was disabled; this costs only speed
     disk_dropped: int = 0  # prefix blocks that were not written to prefix_cache_dir
+    state_slots: int = 0  # slots of recurrent states; 0: the model has none
+    state_slots_free: int = 0  # slots that neither a request nor a snapshot has
+    state_snapshots: int = 0  # slots with the state after a cached prefix
     disk_problem: str = ""  # why no block is written at the moment; this costs only speed
 
     @property

@@ -46,6 +46,11 @@ def as_json(found: Snapshot) -> dict[str, Any]:
             "pages_cached": stats.pages_cached,
             "page_size": stats.page_size,
         },
+        "recurrent_state": {
+            "slots_total": stats.state_slots,
+            "slots_free": stats.state_slots_free,
+            "snapshots": stats.state_snapshots,
+        },
         "tokens": {
             "prompt": stats.prompt_tokens,
             "cached": stats.cached_tokens,
@@ -106,6 +111,7 @@ class Pulse:
         self._stirred = self._closed = False
         self._resting = True  # whether the last read found no active request
         self.stats = CoreStats()
+        self._warned_from = 1  # dropped blocks from which the next warning is logged
         self._log_changes(read())
         self.looks = 0  # number of reads since the start
         self.seen_at = self._moved_at = time.monotonic()
@@ -168,6 +174,13 @@ class Pulse:
             _log.warning("No prefix is written to the disk: %s", stats.disk_problem)
         elif self.stats.disk_problem and not stats.disk_problem:
             _log.warning("Prefixes are written to the disk again")
+        if stats.disk_dropped >= self._warned_from:
+            self._warned_from = 2 * stats.disk_dropped
+            _log.warning(
+                "%d blocks of prefixes were not written to the disk so far, because it is slower "
+                "than the prompts, or fails. After a restart these prefixes are computed again",
+                stats.disk_dropped,
+            )
         self.stats = stats
 
 

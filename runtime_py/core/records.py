@@ -154,4 +154,7 @@ class Stats(ctypes.Structure):
         ("chains_given_up", c_char_p),
         ("disk_dropped", c_uint64),
         ("disk_problem", c_char_p),
+        ("state_slots", c_int32),
+        ("state_slots_free", c_int32),
+        ("state_snapshots", c_int32),
     )

@@ -34,6 +34,13 @@ GAUGES = (
         "kv_pages_cached", "Free pages that the prefix cache holds.", lambda s: s.stats.pages_cached
     ),
     _Row("kv_page_tokens", "Tokens per page of the KV cache.", lambda s: s.stats.page_size),
+    _Row("state_slots", "Slots of recurrent states.", lambda s: s.stats.state_slots),
+    _Row("state_slots_free", "Free slots of recurrent states.", lambda s: s.stats.state_slots_free),
+    _Row(
+        "state_snapshots",
+        "Recurrent states that the prefix cache holds.",
+        lambda s: s.stats.state_snapshots,
+    ),
     _Row("kv_usage_ratio", "Share of pages that requests hold.", _pages_used),
     _Row(
         "stalled_seconds", "Time that requests run without progress.", lambda s: s.stalled_seconds

@@ -110,4 +110,7 @@ export const STATS_FIELDS = [
   ["chains_given_up", "pointer"],
   ["disk_dropped", "u64"],
   ["disk_problem", "pointer"],
+  ["state_slots", "i32"],
+  ["state_slots_free", "i32"],
+  ["state_snapshots", "i32"],
 ] as const satisfies readonly Field[];
