@@ -23,8 +23,8 @@ class HostGrammars : public GrammarSource {
 
   void compile(int64_t id, const Constraint& constraint, Done done) override;
   bool abandon(int64_t id) override;
-  // Ends the wait of a request; the maker is released if no request waits any more. error_json: "" for
-  // a grammar, else the error of the request.
+  // Ends the wait of a request; the maker is released if no request waits any more. error_json: ""
+  // for a grammar, else the error of the request.
   void constrained(int64_t id, const MaskMaker& maker, const std::string& error_json);
 
  private:
