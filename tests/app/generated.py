@@ -225,11 +225,9 @@ def _python_argument(row: dict[str, Any]) -> str:
 def types() -> str:
     """The fields that apps and pages take, for TypeScript."""
     groups = read("request_fields")
-    named = "ChatMessageParam, FunctionTool, Prediction, ResponseFormat, Text, ToolChoice"
-    made = [
-        f"// {_NOTE.format('app/data/request_fields.json')}",
-        f'import type {{ {named} }} from "./types.js";',
-    ]
+    named = "ChatMessageParam FunctionTool Prediction ResponseFormat Text ToolChoice"
+    made = [f"// {_NOTE.format('app/data/request_fields.json')}", "import type {"]
+    made += [*(f"  {name}," for name in named.split()), '} from "./types.js";']
     for group in _PAGES:
         made += ["", f"export interface {group.capitalize()}Fields {{"]
         for row in groups[group]:

@@ -1,5 +1,12 @@
 // Written by `make generated` of app/data/request_fields.json; not to be edited.
-import type { ChatMessageParam, FunctionTool, Prediction, ResponseFormat, Text, ToolChoice } from "./types.js";
+import type {
+  ChatMessageParam,
+  FunctionTool,
+  Prediction,
+  ResponseFormat,
+  Text,
+  ToolChoice,
+} from "./types.js";
 
 export interface SamplingFields {
   /** [0, 2]; temperature of the softmax; 0: greedy decoding */
