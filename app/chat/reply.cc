@@ -301,10 +301,12 @@ std::string Reply::prompt_logprobs(const std::vector<PromptToken>& tokens) const
     };
     const auto own = std::find_if(token.top.begin(), token.top.end(),
                                   [&](const auto& other) { return other.first == token.token; });
-    const Value rank = own == token.top.end() ? Value() : Value(own - token.top.begin() + 1);
+    const Value rank =
+        own == token.top.end() ? Value() : Value(int64_t{own - token.top.begin() + 1});
     add(token.token, token.logprob, rank);
     for (auto other = token.top.begin(); other != token.top.end(); ++other) {
-      if (other != own) add(other->first, other->second, Value(other - token.top.begin() + 1));
+      if (other != own)
+        add(other->first, other->second, Value(int64_t{other - token.top.begin() + 1}));
     }
     made.raw(std::move(entry).done());
   }
