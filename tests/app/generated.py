@@ -242,9 +242,10 @@ def _names(groups: dict[str, Any]) -> list[str]:
     """The names of these fields; `others`: those that are refused by name, or have no effect."""
     named = {g: [r["name"] for r in groups[g]] for g in _PAGES}
     refused = [r["name"] for r in groups["refused"]]
+    also = [name for g in ("sampling", "shared") for r in groups[g] for name in r.get("also", ())]
     made = ["/** Names of fields; `others` are refused where they would change the answer. */"]
     made.append("export const FIELD_NAMES = {")
-    for group, names in {**named, "others": [*refused, *groups["no_effect"]]}.items():
+    for group, names in {**named, "others": [*also, *refused, *groups["no_effect"]]}.items():
         line = f"  {group}: [{', '.join(map(json.dumps, names))}],"
         rows = [f"  {group}: [", *(f"    {json.dumps(name)}," for name in names), "  ],"]
         made += [line] if len(line) <= _WIDE else rows

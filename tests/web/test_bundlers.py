@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).parent / "bundled"
 PAGE = '<!doctype html><meta charset="utf-8">{}<script type="module" src="/built/main.js"></script>'
 MODULE = "H4sIA"  # how the modules of the app begin: gzip in base64
 TOLD = {
-    "said": "The capital of France is Paris.",
+    "said": "Paris.",
     "held": '{"n": 5}',
     "refused": "DownloadError",  # also where names are made short
 }

@@ -118,7 +118,12 @@ export class ScriptedCore implements Core {
     await Promise.resolve();
     if (this.breaks) throw this.breaks;
     this.mostAtOnce = Math.max(this.mostAtOnce, this.#requests.length);
-    const events = [...this.#aborted.splice(0), ...this.#requests.map((one) => this.#next(one))];
+    const fresh = this.#requests.filter(({ sampled }) => sampled === 0);
+    const events = [
+      ...this.#aborted.splice(0),
+      ...fresh.flatMap(promptEvents),
+      ...this.#requests.map((one) => this.#next(one)),
+    ];
     const ended = new Set(events.filter(({ finish }) => finish).map(({ id }) => id));
     this.#requests = this.#requests.filter(({ id }) => !ended.has(id));
     return events;
@@ -166,6 +171,20 @@ export class ScriptedCore implements Core {
     for (let k = 0; k < size; k += 1) if (allowed((token + k) % size)) return (token + k) % size;
     throw new Error("the mask allows nothing");
   }
+}
+
+/** Log probabilities that tell the token's place: -1.25 for the second. */
+function promptEvents({ id, prompt, params }: Request): CoreEvent[] {
+  if (params.promptLogprobs < 0) return [];
+  return prompt.slice(1).map((token, i) => ({
+    ...event(id, token),
+    prompt: true,
+    logprob: -i - 1.25,
+    top: Array.from({ length: params.promptLogprobs }, (_, k) => ({
+      token: token + k,
+      logprob: -i - 1.25 - k,
+    })),
+  }));
 }
 
 function event(id: number, token: number): CoreEvent {

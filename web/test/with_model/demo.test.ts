@@ -39,7 +39,7 @@ after(() => engine.dispose());
 
 it("knows what Python's engine knows", async () => {
   const answer = await ask();
-  assert.equal(answer.choices[0]?.message.content, "The capital of France is Paris.");
+  assert.equal(answer.choices[0]?.message.content, "Paris.");
 });
 
 it("answers several at once as one by one, and finds prefixes", async () => {
@@ -76,9 +76,9 @@ it("answers OpenAI's client", async () => {
   const client = new OpenAI({ fetch: createFetch(engine), apiKey: "-" });
   const request = { model: "demo", messages: MESSAGES, temperature: 0 };
   const { choices } = await client.chat.completions.create(request);
-  assert.equal(choices[0]?.message.content, "The capital of France is Paris.");
+  assert.equal(choices[0]?.message.content, "Paris.");
   const stream = client.chat.completions.stream(request);
-  assert.equal(await stream.finalContent(), "The capital of France is Paris.");
+  assert.equal(await stream.finalContent(), "Paris.");
 });
 
 it("samples by the seed", async () => {
