@@ -40,7 +40,7 @@ EXIT_CODES = {
 # Command -> module of this package that defines it, imported when the command is called, and the
 # first sentence of its help, so that `wherry --help` imports none; a test compares them.
 COMMANDS = {
-    "run": ("run", "Answer PROMPT, or chat; first download and compile what is missing."),
+    "run": ("run", "Answer PROMPT, or chat; download and compile MODEL first."),
     "chat": ("chat", "Talk with MODEL at the terminal."),
     "serve": ("serve", "Serve MODEL over HTTP, with the APIs of OpenAI and others."),
     "bench": ("bench", "Measure throughput and latency of MODEL, or of a server."),

@@ -25,7 +25,7 @@ from .text import TEXT, read_stdin
 def run_command(
     model: str, prompt: str | None, completion: bool, system: str | None, **typed: Any
 ) -> None:
-    """Answer PROMPT, or chat; first download and compile what is missing.
+    """Answer PROMPT, or chat; download and compile MODEL first.
 
     With PROMPT (or text on stdin) the answer goes to stdout and nothing else does. Without it a
     chat begins. --completion continues PROMPT as raw text.
