@@ -108,14 +108,14 @@ async def _load(port: int, streams: int) -> tuple[float, list[float]]:
     return seconds, times
 
 
-def _told(report: Path) -> Mapping[str, float]:
+def _thread_seconds(report: Path) -> Mapping[str, float]:
     report.unlink(missing_ok=True)
     report.with_suffix(".ask").touch()
     while not report.exists():
         time.sleep(0.01)
-    told: dict[str, float] = json.loads(report.read_text())
-    del told["benchmark"]
-    return told
+    seconds: dict[str, float] = json.loads(report.read_text())
+    del seconds["benchmark"]
+    return seconds
 
 
 def measure(model: str, folder: Path) -> list[dict[str, Any]]:
@@ -134,9 +134,9 @@ def measure(model: str, folder: Path) -> list[dict[str, Any]]:
     with serving(command, port):
         asyncio.run(_load(port, 4))  # the first requests compile and cache
         for streams in STREAMS:
-            before = _told(report)
+            before = _thread_seconds(report)
             seconds, health = asyncio.run(_load(port, streams))
-            after = _told(report)
+            after = _thread_seconds(report)
             used = {n: after[n] - before.get(n, 0.0) for n in after}
             tokens = streams * TOKENS
             native = used.pop("native", 0.0)

@@ -49,6 +49,7 @@ void Requests::begin(int64_t id, std::string json, const RequestOptions& options
   try {
     submit_plan(request);
   } catch (...) {
+    if (is_submitted(request)) return attempt(request, [] { throw; });
     end(request);
     throw;
   }
@@ -133,6 +134,11 @@ std::vector<Requests::RequestPtr> Requests::requests() const {
 bool Requests::gone(const RequestPtr& request) {
   const std::lock_guard lock(mutex_);
   return request->aborted;
+}
+
+bool Requests::is_submitted(const RequestPtr& request) {
+  const std::lock_guard lock(mutex_);
+  return request->response != nullptr;
 }
 
 void Requests::refuse(const RequestPtr& request, const std::string& error_json) {

@@ -30,7 +30,8 @@ class Requests {
   // `hear`.
   int64_t start(std::string json, Listener listener);
   // Starts a request under an id of the caller, and plans it on this thread, which may be any.
-  // `opened` is called from within `hear`, before the listener. Throws what `plan_of` does.
+  // `opened` is called from within `hear`, before the listener. Throws what `plan_of` does; once
+  // the core has a job of the request, an error goes to the listener.
   using Opened = std::function<void(const std::shared_ptr<const Response>& response)>;
   void begin(int64_t id, std::string json, const RequestOptions& options, Opened opened,
              Listener listener);
@@ -84,6 +85,7 @@ class Requests {
   void add(uint64_t id, const Plan& plan, const Job& job);  // adds a job to the core; throws Error
   void refuse(const RequestPtr& request, const std::string& error_json);
   bool gone(const RequestPtr& request);
+  bool is_submitted(const RequestPtr& request);  // whether `hear` may have opened its response
   std::vector<RequestPtr> requests() const;
   void open(const Ready& ready);
   void take(const wherry_event* events, size_t n, const std::string& error);

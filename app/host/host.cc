@@ -1,15 +1,12 @@
 // Implements host_abi.h.
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "app/chat/requests.h"
-#include "app/chat/talk.h"
 #include "app/host/host_grammars.h"
 #include "app/host/host_text.h"
 #include "app/request/request_error.h"
-#include "app/value/code_points.h"
 #include "app/value/json_text.h"
 #include "sampling/params.h"
 #include "support/error.h"
@@ -95,14 +92,6 @@ int guarded(const Work& work) noexcept {
   } catch (const std::exception& error) {
     last_error = error_json(error.what(), "server_error", "", "internal_error");
     return WHERRY_INTERNAL;
-  }
-}
-
-Value parsed(const char* json, size_t n) {
-  try {
-    return json::from_json(unicode::well_formed(std::string_view(json, n)), json::Halves::kKept);
-  } catch (const json::Failure& failure) {
-    throw RequestError(std::string("The body is not JSON: ") + failure.what(), "", "invalid_json");
   }
 }
 
@@ -223,21 +212,6 @@ void wherry_host_hear(wherry_host* host, const wherry_event* events, size_t n, c
   guarded([&] { host->requests.hear(events, n, error == nullptr ? "" : error); });
   *messages = host->messages.data();
   *count = host->messages.size();
-}
-
-const char* wherry_host_prompt(wherry_host* host, const char* request_json, size_t n) {
-  static thread_local std::string answer;
-  const int status = guarded([&] {
-    const Fields fields = checked_chat(parsed(request_json, n));
-    const std::string text = Talk(fields, host->model.dialect).rendered(nullptr);
-    Values tokens;
-    for (const int32_t id : host->speech.tokenizer->encode(text, false)) {
-      tokens.emplace_back(static_cast<int64_t>(id));
-    }
-    answer = json::to_compact_json(
-        json::make_dict({{"text", text}, {"tokens", json::make_list(std::move(tokens))}}));
-  });
-  return status == WHERRY_OK ? answer.c_str() : nullptr;
 }
 
 void wherry_host_close(wherry_host* host) {

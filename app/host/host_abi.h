@@ -134,9 +134,6 @@ WHERRY_API void wherry_host_constrained(wherry_host* host, int64_t id,
 WHERRY_API void wherry_host_hear(wherry_host* host, const wherry_event* events, size_t n,
                                  const char* error, const wherry_host_message** messages,
                                  size_t* count);
-/* Returns the prompt of a chat as token ids, or as text: {"text", "tokens"}; see wherry_host_start
- * for errors. */
-WHERRY_API const char* wherry_host_prompt(wherry_host* host, const char* request_json, size_t n);
 /* Frees the model. No request may run, and no call may follow. */
 WHERRY_API void wherry_host_close(wherry_host* host);
 

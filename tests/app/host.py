@@ -49,6 +49,7 @@ from .programs import BUILD
 
 OK, REFUSED, _GONE, FAILED = range(4)
 OPENED, CHUNK, LAST = range(3)
+_INTERNAL = -6  # the status WHERRY_INTERNAL of wherry.h
 _Text = c_void_p  # a text that is no C string, because it may contain zero bytes
 
 
@@ -153,6 +154,8 @@ class Host:
             queue.SimpleQueue
         )
         self._count = 0
+        self.added = 0  # jobs that were given to the engine
+        self.refused_add = 0  # the job, counted from 1, that the engine refuses; 0: none
         self._library = _library()
         self._services = self._brought()
         model = self._model(folder, tool_format)
@@ -255,6 +258,10 @@ class Host:
             threading.Thread(target=self._compile, args=(request, given)).start()
 
         def add(_: int, request: int, prompt: Any, n: int, params: Any, out: int) -> int:
+            self.added += 1
+            if self.added == self.refused_add:
+                said(out, "The engine takes no more")
+                return _INTERNAL
             status: int = api.wherry_engine_add(engine, request, prompt, n, params)
             if status:
                 said(out, (api.wherry_last_error() or b"").decode())

@@ -117,7 +117,7 @@ ERRORS: list[Request] = [
     {"messages": ASK, "thinking": {"type": 7}},
     {"messages": ASK, "documents": [{"text": "a fox"}]},
     {"messages": ASK, "stop_token_ids": [99999999]},
-    {"messages": ASK, "prediction": {"type": "guess", "content": []}},
+    {"messages": ASK, "prediction": {"type": "other", "content": []}},
     {"messages": ASK, "logprobs": True, "top_logprobs": 20, "n": 128, "prompt_logprobs": 20},
     {"messages": ASK, "bad_words": ["x" * 1024] * 65},
     {"prompt": "x", "n_predict": 3, "max_new_tokens": 4},

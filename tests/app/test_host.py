@@ -86,16 +86,24 @@ def test_chats_with_tools(tmp_path):
         host.close()
 
 
-def test_what_is_told_of_a_request(host):
-    told = host.about(messages=ASK, max_tokens=1, top_a=0, store=True, n=2)
-    assert told == {
-        "prompt_tokens": told["prompt_tokens"],
+def test_how_a_request_was_read(host):
+    about = host.about(messages=ASK, max_tokens=1, top_a=0, store=True, n=2)
+    assert about == {
+        "prompt_tokens": about["prompt_tokens"],
         "choices": 2,
         "dropped_messages": 0,
         "adapted": [],
         "ignored": ["store", "top_a"],
     }
-    assert told["prompt_tokens"] > 0
+    assert about["prompt_tokens"] > 0
+
+
+def test_a_request_of_which_the_engine_takes_a_part(host, engine):
+    host.refused_add = host.added + 2
+    error = host.ask(messages=ASK, n=3, max_tokens=4)["error"]
+    assert (error["code"], error["message"]) == ("engine_error", "The engine takes no more")
+    request = {"messages": ASK, "temperature": 0, "max_tokens": 4}
+    assert fixed(host.ask(**request)) == answered(engine, request)
 
 
 def test_thirty_two_at_once(host, engine):
