@@ -25,6 +25,7 @@ PAGES = {
     "benchmarks/README.md": "benchmarks.md",
 }
 _FOR_DEVELOPERS = ("architecture.md", "contributing.md", "changelog.md", "benchmarks.md")
+_LISTS = ("http-api.md", "python-api.md", "mobile-api.md")  # have a heading for each word
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#:]+)(#[^)]*)?\)")
 _SOURCE = re.compile(r"(src(?:set)?=\")(docs/)")
 
@@ -42,6 +43,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     here = page.file.src_uri
     if here.startswith("design/") or here in _FOR_DEVELOPERS:
         page.meta.setdefault("search", {"boost": 0.3})  # users look for their own page
+    elif here in _LISTS:
+        page.meta.setdefault("search", {"boost": 0.5})
     source = {site: repo for repo, site in PAGES.items()}.get(here, f"docs/{here}")
 
     def relinked(match: re.Match[str]) -> str:
