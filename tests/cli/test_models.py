@@ -96,7 +96,7 @@ def test_ps_lists_a_server_while_it_lives():
         url = line.decode().split()[-1].removesuffix("/v1")
         told = [process.stderr.readline().decode().split(maxsplit=2) for _ in range(4)]
         assert [words[0] for words in told] == ["chat", "model", "device", "memory"]
-        assert told[0][1:] == ["page", f"{url}/\n"] and "of KV cache for " in told[3][-1]
+        assert told[0][1:] == ["page", f"{url}/\n"] and "KV cache " in told[3][-1]
         assert told[1][1:] == ["demo,", "context of 1,024 tokens\n"]
         (found,) = json.loads(wherry("ps", "--json").stdout)
         assert (found["pid"], found["url"], found["models"]) == (process.pid, url, ["demo"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,19 +19,19 @@ if TYPE_CHECKING:
 
     from .chat import Talk
 
-_HELP = """\
-/reset    forget the conversation
-/system X start again with the system message X
-/regen    answer the last message once more
-/undo     take the last message and its answer back
-/params   show the fields of requests; /params temperature=0.2 top_k=40 sets, top_k= unsets
-/save F   write the conversation to the file F
-/load F   continue the conversation in F
-/stats    tokens and memory of the cache so far
-/exit     leave (also Ctrl-D); Ctrl-C stops an answer
-//X       the message /X
-\"\"\"       before and after a message of several lines (or Alt-Enter for a new line)
-"""
+_HELP = (
+    ("/reset", "forget the conversation"),
+    ("/system X", "start again with the system message X"),
+    ("/regen", "answer the last message once more"),
+    ("/undo", "take the last message and its answer back"),
+    ("/params", "show the fields of requests; /params temperature=0.2 sets, temperature= unsets"),
+    ("/save F", "write the conversation to the file F"),
+    ("/load F", "continue the conversation in F"),
+    ("/stats", "tokens and memory of the cache so far"),
+    ("/exit", "leave (also Ctrl-D); Ctrl-C stops an answer"),
+    ("//X", "the message /X"),
+    ('"""', "before and after a message of several lines (or Alt-Enter for a new line)"),
+)
 
 
 class Leave(Exception):
@@ -54,7 +55,9 @@ def carry_out(talk: Talk, line: str) -> None:
 
 
 def _help(talk: Talk, rest: str) -> None:
-    click.echo(_HELP, err=True, nl=False)
+    formatter = click.HelpFormatter(width=shutil.get_terminal_size().columns)
+    formatter.write_dl(_HELP)
+    click.echo(formatter.getvalue(), err=True, nl=False)
 
 
 def _exit(talk: Talk, rest: str) -> None:

@@ -50,8 +50,8 @@ def _of_model(loaded: LoadedModel) -> Iterator[str]:
     where = "this machine's CPU" if device == "cpu" else f"{device}, {room(device).where}"
     yield f"  device     {where}: {manifest.target['name']}, {manifest.quantization}"
     yield (
-        f"  memory     {size(memory['weights'])} of weights, {size(cache)} of KV cache for "
-        f"{loaded.max_batch} requests at a time, {size(memory['workspace'])} per step"
+        f"  memory     weights {size(memory['weights'])}, KV cache {size(cache)} for "
+        f"{loaded.max_batch} requests, {size(memory['workspace'])} per step"
     )
 
 
