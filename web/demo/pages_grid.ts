@@ -32,7 +32,7 @@ export class PagesGrid {
       if (cell.className !== kind) cell.className = kind;
     }
     byId("pages-note").textContent =
-      `${total} pages of ${size} tokens` + (each > 1 ? `, ${each} a square` : "");
+      `${total} pages of ${size} tokens` + (each > 1 ? `, ${each} per square` : "");
     const free = total - used - kept;
     this.#place.setAttribute(
       "aria-label",
