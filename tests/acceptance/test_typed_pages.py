@@ -176,7 +176,7 @@ class Newcomer:
         """Type a line, and compare what it does."""
         if not row.client:
             self.stop()
-        log = self._home.with_name("log")
+        log = self._home.with_name("server-log" if row.serves else "log")  # both may be written
         with log.open("wb") as out:
             process = subprocess.Popen(
                 ["bash", "-c", self._script(line, row)],
