@@ -49,8 +49,8 @@ from .draft_head import joined
 from .encoding import Keep
 from .library.build import Deployment
 from .library.export import exact_parameters, parameters
-from .load import describe
-from .model_folder import default_scheme, model_folder, own_label
+from .load import Described, describe
+from .model_folder import model_folder
 from .package import Compilation, package, repair
 from .weight_marker import content_of, files_of, label_of, own_of, scheme_of
 
@@ -85,62 +85,67 @@ def convert_model(
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
+    return _converted(model, out, quant, allowed, calibration, drafts, progress, thorough)[0]
+
+
+def _converted(
+    model: str,
+    out: Path | None,
+    quant: str | None,
+    allowed: Allowed,
+    calibration: str,
+    drafts: bool | str,
+    progress: Progress | None,
+    thorough: bool,
+) -> tuple[Path, Described]:
+    """Convert as `convert_model`; return the folder of the weights, and their model."""
     quant = None if quant == KEPT else quant
     keep, types = allowed.keep, allowed.types
     if quant is not None:
         base_of(quant)  # reports errors now, not after a download
     mix = mix_of(quant)
     head = drafts if isinstance(drafts, str) else None
-    folder = joined(model_folder(model, progress), head, progress)
-    scheme = base_of(quant or default_scheme(folder))
-    label = None if quant or keep == NOTHING else own_label(folder)
+    described = describe(joined(model_folder(model, progress), head, progress))
+    folder = described.folder
+    scheme = base_of(quant or described.default_scheme)
+    label = None if quant or keep == NOTHING else folder.label
     own = out is None
     if label is not None and calibration not in (AUTO, NONE):
         raise UsageError(
             f"{name_of(model)} is quantized already, as {label}, and its weights stay as they are, "
             f"so there is nothing to calibrate. To encode them again, add --quant {DEFAULT}"
         )
-    with Use(folder):
-        described = describe(folder).with_mtp(bool(drafts))
-        wanted = ModelWeights(
-            arch=described.arch,
-            parameters=parameters(described.arch, described.config, described.entries),
-            exact=exact_parameters(described.arch, described.config, described.entries),
-            head=described.head,
-            headless="forward" not in described.entries,
-            part=described.raw if described.is_part else None,
-            types=types,
-        )
+    described = described.with_mtp(bool(drafts))
+    with Use(folder.path):
+        shapes = parameters(described.arch, described.config, described.entries)
         calibrated = None
         if label is None:
-            calibrated = calibration_of(
-                described, calibration, folder, wanted.parameters, scheme, mix
-            )
+            calibrated = calibration_of(described, calibration, shapes, scheme, mix)
 
         def place(calibrated: Calibration | None) -> Path:
             """Return the folder in the cache of a conversion."""
-            key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+            key = hashlib.sha256(str(folder.path.resolve()).encode()).hexdigest()[:12]
             kind = _mixed(mix, types) if mix else _kind(scheme, label, keep)
             key += f"-{calibrated.text.sha256[:8]}" if calibrated else ""
             key += "-mtp" if drafts else ""
             return settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{key}"
 
         if calibrated and calibration == AUTO and not files_of(out or place(calibrated)):
-            calibrated = calibrated if fits(wanted.parameters) else None
+            calibrated = calibrated if fits(shapes) else None
         out = out or place(calibrated)
-        convert(
-            folder,
-            out,
-            wanted,
+        weights = ModelWeights(
+            described=described,
+            parameters=shapes,
             scheme=mix.name if mix else scheme.name,
+            exact=exact_parameters(described.arch, described.config, described.entries),
+            types=types,
             keep=None if label is None else Keep(label, keep),
-            progress=progress,
-            thorough=thorough,
             calibration=calibrated,
         )
+        convert(weights, out, progress=progress, thorough=thorough)
     if own:
         touch(out)
-    return out
+    return out, described
 
 
 def _kind(scheme: Scheme, label: str | None, keep: KeptSchemes | None) -> str:
@@ -187,19 +192,19 @@ def ensure_artifact(
     """
     choice = Choice(**choices)
     _ = choice.preset, choice.mix, choice.drafts  # report errors now, not after a conversion
-    weights = convert_model(
+    weights, described = _converted(
         model,
-        quant=choice.quant,
-        allowed=Allowed(choice.kept_schemes, choice.types),
-        calibration=choice.calibration,
-        drafts=choice.draft_head or choice.mtp,
-        progress=progress,
-        thorough=thorough,
+        None,
+        choice.quant,
+        Allowed(choice.kept_schemes, choice.types),
+        choice.calibration,
+        choice.draft_head or choice.mtp,
+        progress,
+        thorough,
     )
     label = label_of(weights)
     choice = choice.in_scheme(scheme_of(weights))
     scheme, preset = choice.scheme, choice.preset
-    described = describe(weights).with_mtp(choice.drafts)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     key = _key(weights, _inputs_of(preset), scheme.name, deployment)

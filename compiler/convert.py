@@ -15,12 +15,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wherry.artifact import integrity
-from wherry.artifact.head import HEAD, Head, to_json
+from wherry.artifact.head import HEAD, to_json
 from wherry.artifact.manifest import INDEX, SHARDS, FileRecord, record, record_of
 from wherry.artifact.tokenizer_file import read_tokenizer
 from wherry.base.locks import making
@@ -28,7 +28,7 @@ from wherry.base.progress import Progress
 from wherry.base.temporary import write_atomically
 from wherry.errors import ModelError, ResourceError, UsageError, listing
 from wherry.hub.folder import further_templates, side_files
-from wherry.models.arch import Architecture, Shape, WeightPlan
+from wherry.models.arch import Shape, WeightPlan
 from wherry.quant.block_encoder import VERSION as BLOCK_ENCODER
 from wherry.quant.mix import Mix, base_of, mix_of
 from wherry.quant.plan import Own
@@ -38,12 +38,14 @@ from wherry.quant.scheme import TYPES
 
 from .allocation import VERSION as ALLOCATION
 from .allocation import of_checkpoint
+from .checkpoint.folder import CONFIG, TOKENIZER
 from .checkpoint.kept import NOTHING
 from .checkpoint.tensors import Checkpoint
-from .encoding import CONFIG, Keep, encoding_of, read_plan
+from .checkpoint.text_part import others
+from .encoding import Keep, encoding_of, read_plan
+from .load import Described
 from .shards import JOURNAL, Job, matches, own_fields, resume, write_journal, write_shard
-from .text_part import others
-from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
+from .tokenizer_files import fingerprint, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
 from .weight_marker import MARKER, SCHEMA_VERSION, files_of, read_record, write_record
 
@@ -59,29 +61,23 @@ logger = logging.getLogger(__name__)
 class ModelWeights:
     """The parameters that a model needs from a checkpoint, and how to store them."""
 
-    arch: Architecture  # its weight map finds the parameters in the checkpoint
+    described: Described  # its architecture's weight map finds the parameters in the checkpoint
     parameters: Mapping[str, Shape]  # unquantized shapes by name, in the order of storage
+    scheme: str  # a name that `wherry.quant.scheme.find` or `wherry.quant.mix.mix_of` knows
     exact: frozenset[str] = frozenset()  # parameters to store in float32, whatever the scheme
-    head: Head | None = None  # content of wherry-head.json
-    headless: bool = False  # whether the model has no LM head, see wherry.models.arch.plan
-    # The text model's config.json, if the checkpoint also contains other models, such as a vision
-    # encoder.
-    part: Mapping[str, Any] | None = None
     types: Collection[str] = tuple(TYPES)  # names of the block types that a mix may choose from
+    keep: Keep | None = None  # which weights of a quantized checkpoint stay; None: none
+    calibration: Calibration | None = None  # encodes linears; None: all weights by search
 
 
 def convert(
-    source: Path,
+    weights: ModelWeights,
     out: Path,
-    wanted: ModelWeights,
     *,
-    scheme: str,
-    keep: Keep | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
-    calibration: Calibration | None = None,
 ) -> None:
-    """Write the weights of the Hugging Face folder `source` to `out`, encoded with `scheme`.
+    """Write the weights of a model's folder to `out`.
 
     The files in `out` are tensor-cache.json, params_shard_*.bin, config.json, the tokenizer's
     files, and wherry-weights.json, which is written last. A call after an interruption resumes the
@@ -90,25 +86,22 @@ def convert(
     damaged files again and logs a warning.
 
     Args:
-        source: folder with config.json, safetensors and tokenizer files.
-        out: output folder, created if it does not exist; not `source`.
-        wanted: the model's parameters.
-        scheme: a name that `wherry.quant.scheme.find` or `wherry.quant.mix.mix_of` knows.
-        keep: which weights of a quantized checkpoint stay as they are; None: none.
+        weights: the model, its parameters, and how they are stored.
+        out: output folder, created if it does not exist; not the model's.
         progress: called after each block of rows, for `what` = "convert"; before, with a mix, after
             each matrix, for "measure".
         thorough: verify all existing files, whatever is known about them.
-        calibration: encodes linears with error feedback; None: all weights by search.
 
     Raises:
         ModelError: the checkpoint does not match or cannot be read, or has numbers that the scheme
             cannot express.
         ResourceError: not enough disk.
-        UsageError: the scheme is unknown, or `out` is `source`.
+        UsageError: the scheme is unknown, or `out` is the model's folder.
     """
+    source = weights.described.folder.path
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, out, wanted, _Wanted(scheme, keep, wanted.types, calibration), progress)
+    job = _prepare(weights, out, progress)
     _refuse_others(out, job)
     if not (out / JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # before the lock, because the folder may be read-only
@@ -189,41 +182,28 @@ def _run(out: Path, job: Job, progress: Progress | None) -> None:
     _finish(out, job, done)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """How the weights are to be stored; the fields are arguments of `convert`."""
-
-    scheme: str
-    keep: Keep | None
-    types: Collection[str]
-    calibration: Calibration | None
-
-
-def _prepare(
-    source: Path, out: Path, wanted: ModelWeights, how: _Wanted, progress: Progress | None
-) -> Job:
+def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Job:
     """Plan a conversion and check the checkpoint.
 
     Raises:
         ModelError: the checkpoint does not match the model, or cannot be read.
     """
-    checkpoint, made, names = read_plan(
-        source, wanted.arch, wanted.parameters, part=wanted.part, headless=wanted.headless
-    )
-    scheme, keep = base_of(how.scheme), how.keep
+    described, folder = weights.described, weights.described.folder
+    checkpoint, made, names = read_plan(described, weights.parameters)
+    scheme, keep = base_of(weights.scheme), weights.keep
     # Parameters in MXFP4 have two pieces, blocks and scales, which are not floats.
     plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]
     encoding = encoding_of(
-        checkpoint, made, scheme, wanted.exact, keep=keep.schemes if keep else NOTHING
+        checkpoint, made, scheme, weights.exact, keep=keep.schemes if keep else NOTHING
     )
     read = [piece.name for p in plain if p.name not in encoding.kept for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
-    mix = mix_of(how.scheme)
-    allocation = _allocation_key(mix, how.types, made, checkpoint) if mix else ""
+    mix = mix_of(weights.scheme)
+    allocation = _allocation_key(mix, weights.types, made, checkpoint) if mix else ""
     if mix:
         own = _allocated_before(out, allocation)
         if own is None:
-            own = of_checkpoint(mix, made, checkpoint, wanted.exact, how.types, progress)
+            own = of_checkpoint(mix, made, checkpoint, weights.exact, weights.types, progress)
         encoding = replace(encoding, own=own)
     _check_equal(checkpoint, made)
     shards = lay_out([encoding.tensors(p.name, p.shape) for p in made.parameters])
@@ -231,16 +211,16 @@ def _prepare(
     if encoding.kept:
         text += f" {own_to_json(encoding.own)} {keep.label if keep else None}"
     text += f" {allocation}" if mix else ""
-    text += f" {how.calibration.key}" if how.calibration else ""
+    text += f" {weights.calibration.key}" if weights.calibration else ""
     key = hashlib.sha256(text.encode()).hexdigest()
-    written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}
-    written |= further_templates(source)
-    if wanted.part is not None:
-        written[CONFIG] = (json.dumps(wanted.part, indent=2, sort_keys=True) + "\n").encode()
+    written = {} if described.head is None else {HEAD: to_json(described.head).encode()}
+    written |= further_templates(folder.path)
+    if folder.text is not None:
+        written[CONFIG] = (json.dumps(folder.text, indent=2, sort_keys=True) + "\n").encode()
     tokenizer = ""
-    if files := older(source):
-        tokenizer = fingerprint(files)
-        written[TOKENIZER] = _made_before(out, tokenizer) or tokenizer_json(source)
+    if folder.older_tokenizer:
+        tokenizer = fingerprint(folder.older_tokenizer)
+        written[TOKENIZER] = _made_before(out, tokenizer) or tokenizer_json(folder)
     return Job(
         checkpoint=checkpoint,
         plan=made,
@@ -248,12 +228,12 @@ def _prepare(
         label=keep.label if keep and encoding.kept else mix.name if mix else scheme.name,
         allocation=allocation,
         shards=shards,
-        side_files=side_files(source),
+        side_files=side_files(folder.path),
         written=written,
         key=key,
         tokenizer=tokenizer,
         skipped=others(checkpoint.shapes, names),
-        calibration=how.calibration,
+        calibration=weights.calibration,
     )
 
 

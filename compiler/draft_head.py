@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.base import settings
-from wherry.base.locks import making, touch
 from wherry.base.progress import Progress
-from wherry.base.temporary import write_atomically
 from wherry.cache.entries import safe
 from wherry.errors import ModelError
 from wherry.hub.file_names import DRAFT_HEAD, DRAFT_HEAD_FIELD, DRAFT_PLACES
-from wherry.hub.folder import read_json
 
+from .checkpoint.folder import CONFIG, ModelFolder, WithHead, write_folder
 from .checkpoint.formats import open_checkpoint
+from .checkpoint.text_part import text_part
 from .model_folder import model_folder
 
 if TYPE_CHECKING:
@@ -41,12 +40,12 @@ _LAYERS = ("midlayer", "layers.0")  # names of the layer in SpecForge's layout, 
 
 
 def joined(
-    folder: Path,
+    folder: ModelFolder,
     head: str | None,
     progress: Progress | None = None,
     *,
     home: Path | None = None,
-) -> Path:
+) -> ModelFolder:
     """Return a folder of the model in `folder` with the head `head`; without a head, `folder`.
 
     Args:
@@ -62,36 +61,36 @@ def joined(
         return folder
     source = model_folder(head, progress)
     checkpoint = open_checkpoint(source)
-    record, places = _described(source, checkpoint, read_json(folder / "config.json"))
-    whole = {**read_json(folder / "config.json"), DRAFT_HEAD_FIELD: record}
-    paths = {"model": str(folder.resolve()), "head": str(source.resolve())}
-    given = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.endswith(_WEIGHTS))
+    record, places = _described(source, checkpoint, folder.config)
+    config = {**folder.config, DRAFT_HEAD_FIELD: record}
+    own = folder.path
+    paths = {"model": str(own.resolve()), "head": str(source.path.resolve())}
+    given = sorted(p for p in own.iterdir() if p.is_file() and not p.name.endswith(_WEIGHTS))
     files = [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in given]
-    state = json.dumps([whole, paths, files, checkpoint.fingerprint], sort_keys=True)
+    state = json.dumps([config, paths, files, checkpoint.fingerprint], sort_keys=True)
     key = hashlib.sha256(state.encode()).hexdigest()
     place = hashlib.sha256(json.dumps(paths).encode()).hexdigest()[:12]
-    made = (home or settings.cache_dir() / "weights") / f"{safe(folder.name)}-head-{place}"
-    if _is_made(made, key):
-        touch(made)
-        return made
-    with making(made, f"{folder.name} with the draft head {source.name}"):
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(parents=True)
-        for path in given:
-            shutil.copyfile(path, made / path.name)
-        write_atomically(made / "config.json", json.dumps(whole, indent=2))
+    path = (home or settings.cache_dir() / "weights") / f"{safe(own.name)}-head-{place}"
+
+    def contents() -> dict[str, bytes | str]:
+        files: dict[str, bytes | str] = {p.name: p.read_bytes() for p in given}
+        files[CONFIG] = json.dumps(config, indent=2)
         if places is not None:
-            write_atomically(made / DRAFT_PLACES, _safetensors("places", places))
-        write_atomically(made / DRAFT_HEAD, json.dumps({**paths, "key": key}))
-    return made
+            files[DRAFT_PLACES] = _safetensors("places", places)
+        return {**files, DRAFT_HEAD: json.dumps({**paths, "key": key})}
 
-
-def _is_made(made: Path, key: str) -> bool:
-    return (made / DRAFT_HEAD).is_file() and read_json(made / DRAFT_HEAD).get("key") == key
+    what = f"{own.name} with the draft head {source.path.name}"
+    return replace(
+        folder,
+        path=write_folder(path, DRAFT_HEAD, key, contents, what),
+        config=config,
+        text=text_part(config),
+        origin=WithHead(folder, source),
+    )
 
 
 def _described(
-    source: Path, checkpoint: Checkpoint, model: dict[str, Any]
+    source: ModelFolder, checkpoint: Checkpoint, model: Mapping[str, Any]
 ) -> tuple[dict[str, Any], NDArray[np.float32] | None]:
     """Return a `wherry.models.eagle3.Head` as a JSON object, and the places of tokens."""
     from wherry.models.eagle3 import Head
@@ -100,25 +99,25 @@ def _described(
     layer = next((n for n in _LAYERS if f"{n}.self_attn.q_proj.weight" in names), None)
     if layer is None or "fc.weight" not in names:
         raise ModelError(
-            f"{source} is not an EAGLE-3 head: it has no fc.weight, or neither {_LAYERS[0]}.* nor "
-            f"{_LAYERS[1]}.*. --draft-head takes the folder of a head; for a whole smaller model, "
-            "type --draft."
+            f"{source.path} is not an EAGLE-3 head: it has no fc.weight, or neither {_LAYERS[0]}.* "
+            f"nor {_LAYERS[1]}.*. --draft-head takes the folder of a head; for a whole smaller "
+            "model, type --draft."
         )
     mapped = checkpoint.tensors.get("d2t")
     if mapped and (len(mapped.shape) != 1 or not mapped.shape[0] or mapped.dtype not in _INTEGERS):
         raise ModelError(
-            f"{source}: d2t is {mapped.dtype} {list(mapped.shape)}; it has an integer of 32 or 64 "
-            "bits for each token of the head's vocabulary."
+            f"{source.path}: d2t is {mapped.dtype} {list(mapped.shape)}; it has an integer of 32 "
+            "or 64 bits for each token of the head's vocabulary."
         )
     head = Head(
-        config=read_json(source / "config.json"),
+        config=dict(source.config),
         layer=layer,
         own_embeddings="embed_tokens.weight" in names,
         vocab=None if mapped is None else mapped.shape[0],
     )
     text = model.get("text_config")
     vocab = (text if isinstance(text, dict) else model).get("vocab_size")
-    places = None if mapped is None else _places(source, checkpoint, vocab)
+    places = None if mapped is None else _places(source.path, checkpoint, vocab)
     return asdict(head), places
 
 

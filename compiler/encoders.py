@@ -8,9 +8,10 @@ from typing import Any
 
 from wherry.artifact.head import ClassHead, EmbeddingHead, Head, ScoreHead
 from wherry.errors import ModelError, listing, shown
-from wherry.hub.folder import read_json
-from wherry.hub.sentence_transformers import activation_of, is_cross_encoder, longest_text
+from wherry.hub.folder import optional_json
 from wherry.models.output import DenseShape, Output
+
+from .checkpoint.folder import TOKENIZER, ModelFolder
 
 _CLASSES = "ForSequenceClassification"  # end of the name of transformers' classes with a class head
 # Where sentence-transformers' cross-encoders name the activation of a single logit.
@@ -23,26 +24,26 @@ def default_head() -> EmbeddingHead:
     return EmbeddingHead(pooling="mean", normalize=False)
 
 
-def class_head(folder: Path, raw: Mapping[str, Any]) -> ClassHead | None:
+def class_head(folder: ModelFolder) -> ClassHead | None:
     """Return the head that config.json describes; None: the model has none of classes.
 
     Raises:
         ModelError: labels or activation are not what transformers writes.
     """
-    names = raw.get("architectures") or []
+    names = folder.raw.get("architectures") or []
     if not any(str(name).endswith(_CLASSES) for name in names):
-        if is_cross_encoder(folder):
+        if folder.sentence.is_cross_encoder:
             raise ModelError(
-                f"{folder} is a cross-encoder of sentence-transformers, and config.json has "
+                f"{folder.path} is a cross-encoder of sentence-transformers, and config.json has "
                 f"architectures {shown(names)}; supported is a class ...{_CLASSES}."
             )
         return None
-    labels = _labels(folder, raw)
+    labels = _labels(folder.path, folder.raw)
     return ClassHead(
         labels=labels,
-        activation=_activation(folder, raw, len(labels)),
+        activation=_activation(folder, len(labels)),
         separator=_separator(folder),
-        max_tokens=longest_text(folder),
+        max_tokens=folder.sentence.longest_text,
     )
 
 
@@ -62,41 +63,39 @@ def _labels(folder: Path, raw: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(named[key] for key in keys)
 
 
-def _activation(folder: Path, raw: Mapping[str, Any], labels: int) -> Any:
+def _activation(folder: ModelFolder, labels: int) -> Any:
     """Return what makes probabilities of logits, as sentence-transformers and transformers do.
 
     Newer versions of sentence-transformers write it to config_sentence_transformers.json, those
     from 4.0 on to config.json's `sentence_transformers`, older ones to a field of its own.
     """
+    raw, named = folder.raw, folder.sentence.texts.get("activation_fn")
     own = raw.get("sentence_transformers") or {}
-    found = activation_of(folder) or (own.get("activation_fn") if isinstance(own, dict) else None)
-    found = found or raw.get("sbert_ce_default_activation_function")
-    if found is not None:
-        name = str(found).rpartition(".")[2]
+    named = named or (own.get("activation_fn") if isinstance(own, dict) else None)
+    named = named or raw.get("sbert_ce_default_activation_function")
+    if named is not None:
+        name = str(named).rpartition(".")[2]
         if name in _ACTIVATIONS:
             return _ACTIVATIONS[name]
         raise ModelError(
-            f"{folder}: the activation of a cross-encoder's scores is {shown(found)}, supported "
-            f"are {', '.join(_ACTIVATIONS)}"
+            f"{folder.path}: the activation of a cross-encoder's scores is {shown(named)}, "
+            f"supported are {', '.join(_ACTIVATIONS)}"
         )
     if labels == 1 or raw.get("problem_type") == "multi_label_classification":
         return "sigmoid"
     return "identity" if raw.get("problem_type") == "regression" else "softmax"
 
 
-def _separator(folder: Path) -> int | None:
+def _separator(folder: ModelFolder) -> int | None:
     """Return the id of the token between the texts of a pair; None: the folder names none.
 
     It is the separator of tokenizer_config.json, or of the tokenizer's template of pairs: many
     older folders have none in the former.
     """
-    path = folder / "tokenizer.json"
-    tokenizer = read_json(path) if path.is_file() else {}
-    text = None
-    for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        if (folder / name).is_file() and text is None:
-            found = read_json(folder / name).get("sep_token")
-            text = found.get("content") if isinstance(found, dict) else found
+    tokenizer = optional_json(folder.path / TOKENIZER)
+    text = _content(folder.tokenizer_config.get("sep_token"))
+    if text is None:
+        text = _content(optional_json(folder.path / "special_tokens_map.json").get("sep_token"))
     text = text or _between(tokenizer.get("post_processor"))
     tokens = tokenizer.get("added_tokens")
     for token in tokens if isinstance(tokens, list) else ():
@@ -104,6 +103,11 @@ def _separator(folder: Path) -> int | None:
             found = token.get("id")
             return found if type(found) is int and 0 <= found < 2**31 else None
     return None
+
+
+def _content(token: Any) -> Any:
+    """Return the text of a special token, which is an object in some files."""
+    return token.get("content") if isinstance(token, dict) else token
 
 
 def _between(template: object) -> object:
@@ -145,17 +149,17 @@ def output_of(folder: Path, head: Head, hidden: int) -> Output:
     return output
 
 
-def require_last(folder: Path, head: Head | None) -> None:
+def require_last(folder: ModelFolder, head: Head | None) -> None:
     """Check that a decoder's vector is its last token's row: no other has seen the whole text.
 
     Raises:
         ModelError: the head pools other rows, has linears, or is of classes.
     """
-    if isinstance(head, ClassHead) or (head is None and is_cross_encoder(folder)):
-        raise ModelError(f"{folder} has a head of classes; supported are those of encoders.")
+    if isinstance(head, ClassHead) or (head is None and folder.sentence.is_cross_encoder):
+        raise ModelError(f"{folder.path} has a head of classes; supported are those of encoders.")
     if isinstance(head, EmbeddingHead) and (head.pooling != "last" or head.dense):
         modes = [head.pooling] if isinstance(head.pooling, str) else list(head.pooling)
         raise ModelError(
-            f"{folder} is a decoder with the pooling {' and '.join(modes)} and {len(head.dense)} "
-            "modules Dense; supported for decoders is lasttoken alone."
+            f"{folder.path} is a decoder with the pooling {' and '.join(modes)} and "
+            f"{len(head.dense)} modules Dense; supported for decoders is lasttoken alone."
         )

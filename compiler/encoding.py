@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.hub.folder import read_json
-from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
+from wherry.models.arch import Shape, WeightPlan, plan
 from wherry.models.weight_plan import ParameterPlan
 from wherry.quant.plan import Own, Rows, parts
 from wherry.quant.scheme import EXACT, Encoder, store
@@ -22,10 +20,10 @@ from .checkpoint.assemble import BLOCK_BYTES, blocks
 from .checkpoint.formats import open_checkpoint
 from .checkpoint.kept import KeptRows, KeptSchemes
 from .checkpoint.tensors import Checkpoint
+from .checkpoint.text_part import text_names
+from .load import Described
 from .rounding import Rounding
-from .text_part import text_names
 
-CONFIG = "config.json"
 # stored tensors by name, and the index of the first row of each
 Stored = Iterator[tuple[int, NDArray[np.float32] | None, Mapping[str, NDArray[Any]]]]
 
@@ -133,26 +131,27 @@ class Encoding:
 
 
 def read_plan(
-    source: Path,
-    arch: Architecture,
-    parameters: Mapping[str, Shape],
-    *,
-    part: Mapping[str, Any] | None = None,
-    headless: bool = False,
+    described: Described, parameters: Mapping[str, Shape]
 ) -> tuple[Checkpoint, WeightPlan, dict[str, str]]:
     """Open a checkpoint and plan the parameters; return the names of the text model's tensors, too.
 
-    The arguments are the fields of `ModelWeights`. The names are {without prefix: in the file}.
+    Args:
+        described: the model.
+        parameters: unquantized shapes by name, in the order of storage.
+
+    Returns: the names are {without prefix: in the file}.
 
     Raises:
         ModelError: the checkpoint does not match the model, or cannot be read.
     """
-    config = read_config(arch.config, part or read_json(source / CONFIG))
-    checkpoint = open_checkpoint(source)
+    checkpoint = open_checkpoint(described.folder)
     shapes = checkpoint.shapes
-    names = {name: name for name in shapes} if part is None else text_names(shapes)
-    alone = {name: shapes[theirs] for name, theirs in names.items()}
-    made = plan(arch, parameters, alone, config, headless=headless).renamed(names)
+    alone = described.folder.text is None
+    names = {name: name for name in shapes} if alone else text_names(shapes)
+    stored = {name: shapes[source] for name, source in names.items()}
+    headless = "forward" not in described.entries
+    arch, config = described.arch, described.config
+    made = plan(arch, parameters, stored, config, headless=headless).renamed(names)
     return checkpoint, made, names
 
 
@@ -163,7 +162,6 @@ def encoding_of(
     exact: frozenset[str],
     *,
     keep: KeptSchemes | None,
-    mixed: Own | None = None,
 ) -> Encoding:
     """Return how the parameters are stored.
 
@@ -174,7 +172,6 @@ def encoding_of(
         exact: parameters that are stored in float32.
         keep: the checkpoint's schemes in which matrices stay; None: all of them. If any stay, all
             floats that no scheme quantizes are float32.
-        mixed: matrices that are encoded in other schemes than `scheme`, where nothing is kept.
     """
     own: dict[str, tuple[Rows, ...]] = {}
     kept: dict[str, Sequence[KeptRows]] = {}
@@ -186,7 +183,7 @@ def encoding_of(
             each = [rows.rows // prod(p.shape[:-2]) for rows in found]
             schemes = [rows.scheme for rows in found]
             own[p.name] = parts(p.name, list(zip(each, schemes, strict=True)))
-    return Encoding(scheme=scheme, exact=exact, own=own if kept else mixed or {}, kept=kept)
+    return Encoding(scheme=scheme, exact=exact, own=own if kept else {}, kept=kept)
 
 
 def _kept(

@@ -18,8 +18,6 @@ from typing_extensions import Unpack
 
 from wherry.base import settings
 from wherry.hub import download, names
-from wherry.hub.file_names import DRAFT_HEAD, GGUF_RECORD, MISTRAL_RECORD
-from wherry.hub.folder import read_json
 from wherry.models.arch import Shape
 from wherry.quant.mix import Mix
 from wherry.quant.plan import to_json as own_to_json
@@ -27,6 +25,7 @@ from wherry.quant.scheme import Encoder
 
 from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
 from .api import name_of
+from .checkpoint.folder import ModelFolder, WithHead, read_folder
 from .checkpoint.kept import KeptSchemes
 from .choices import Choice, Choices
 from .draft_head import joined
@@ -35,7 +34,7 @@ from .library.build import build_library
 from .library.export import DeviceTraits, exact_parameters, export, parameters
 from .library.memory import declared
 from .load import Described, describe
-from .model_folder import default_scheme, model_folder, own_label
+from .model_folder import model_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class Forecast:
 
 
 @contextmanager
-def described_folder(model: str) -> Iterator[Path]:
+def described_folder(model: str) -> Iterator[ModelFolder]:
     """Return a folder with all files of a model but its weights, which are not downloaded."""
     # The header of a GGUF file, which is all that is wanted, comes with its weights.
     parts = None if names.parse_gguf(model) else names.parse_hub(model)
@@ -71,14 +70,14 @@ def described_folder(model: str) -> Iterator[Path]:
     repo, revision = parts
     kept = download.kept(repo, revision, cache=settings.cache_dir() / "hub")
     if kept:
-        yield kept
+        yield read_folder(kept)
         return
     with tempfile.TemporaryDirectory(prefix="wherry-") as folder:
         download.fetch_side_files(repo, revision, Path(folder))
-        yield Path(folder)
+        yield read_folder(Path(folder))
 
 
-def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
+def forecast(model: str, folder: ModelFolder, **choices: Unpack[Choices]) -> Forecast:
     """Return the sizes that `ensure_artifact` would write for the same arguments.
 
     Args:
@@ -93,18 +92,19 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         return _forecast(model, joined(folder, choice.draft_head, home=Path(home)), choice)
 
 
-def _forecast(model: str, folder: Path, choice: Choice) -> Forecast:
+def _forecast(model: str, folder: ModelFolder, choice: Choice) -> Forecast:
     keep = choice.kept_schemes
-    choice = choice.in_scheme(default_scheme(folder))
+    described = describe(folder)
+    choice = choice.in_scheme(described.default_scheme)
     scheme, preset = choice.scheme, choice.preset
-    described = describe(folder).with_mtp(choice.drafts)
+    described = described.with_mtp(choice.drafts)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     shapes = parameters(described.arch, described.config, described.entries)
     if mix := choice.mix:
-        encoding, label = _mixed(mix, folder, described, shapes, choice.types), mix.name
+        encoding, label = _mixed(mix, described, shapes, choice.types), mix.name
     else:
-        encoding, label = _encoding(folder, described, shapes, scheme, keep)
+        encoding, label = _encoding(described, shapes, scheme, keep)
     program = export(
         described.arch,
         described.config,
@@ -153,7 +153,6 @@ def _forecast(model: str, folder: Path, choice: Choice) -> Forecast:
 
 def _mixed(
     mix: Mix,
-    folder: Path,
     described: Described,
     shapes: Mapping[str, Shape],
     types: Collection[str],
@@ -163,32 +162,24 @@ def _mixed(
     Of a model whose weights are not here, the types of matrices may differ, but hardly their bytes.
     """
     exact = exact_parameters(described.arch, described.config, described.entries)
-    if mix.bits is None or not _has_weights(folder):
+    if mix.bits is None or not _has_weights(described.folder):
         found = matrices(shapes, mix.base, exact)
         own = mix.uniform(found) if mix.type else allocate(mix, units_of(found), normal_rows, types)
     else:
-        checkpoint, made, _ = read_plan(
-            folder,
-            described.arch,
-            shapes,
-            part=described.raw if described.is_part else None,
-            headless="forward" not in described.entries,
-        )
+        checkpoint, made, _ = read_plan(described, shapes)
         own = of_checkpoint(mix, made, checkpoint, exact, types)
     return Encoding(scheme=mix.base, exact=exact, own=own)
 
 
-def _has_weights(folder: Path) -> bool:
+def _has_weights(folder: ModelFolder) -> bool:
     """Return whether a folder has more of a model than its small files."""
-    if (folder / DRAFT_HEAD).is_file():
-        return _has_weights(Path(read_json(folder / DRAFT_HEAD)["model"]))
-    weights = (path for kind in ("*.safetensors", "*.bin") for path in folder.glob(kind))
-    made = any((folder / record).is_file() for record in (GGUF_RECORD, MISTRAL_RECORD))
-    return made or any(weights)
+    if isinstance(folder.origin, WithHead):
+        return _has_weights(folder.origin.model)
+    weights = (path for kind in ("*.safetensors", "*.bin") for path in folder.path.glob(kind))
+    return folder.origin is not None or any(weights)
 
 
 def _encoding(
-    folder: Path,
     described: Described,
     shapes: Mapping[str, Shape],
     scheme: Encoder,
@@ -196,15 +187,9 @@ def _encoding(
 ) -> tuple[Encoding, str]:
     """Return how a conversion would store the parameters, and the name that it shows for that."""
     exact = exact_parameters(described.arch, described.config, described.entries)
-    label = own_label(folder) if keep is None or keep else None
+    label = described.folder.label if keep is None or keep else None
     if label is None:
         return Encoding(scheme=scheme, exact=exact), scheme.name
-    checkpoint, made, _ = read_plan(
-        folder,
-        described.arch,
-        shapes,
-        part=described.raw if described.is_part else None,
-        headless="forward" not in described.entries,
-    )
+    checkpoint, made, _ = read_plan(described, shapes)
     found = encoding_of(checkpoint, made, scheme, exact, keep=keep)
     return found, label if found.kept else scheme.name

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import wherry.models.families
-from wherry.artifact.head import Head, ScoreHead, read_head
+from wherry.artifact.head import Head, ScoreHead
 from wherry.errors import ModelError, UsageError
 from wherry.hub.file_names import DRAFT_HEAD_FIELD
-from wherry.hub.folder import read_json
 from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
 from wherry.models.bit_linear import with_bit_linears
 from wherry.models.eagle3 import Head as DraftHead
 from wherry.models.eagle3 import with_head
+from wherry.quant.scheme import DEFAULT, OF_ENCODERS
 
-from .checkpoint.quantized.recognise import recognise
+from .checkpoint.folder import GgufFile, ModelFolder
+from .checkpoint.quantized.recognise import OF_EXPERTS
+from .checkpoint.text_part import READ
 from .encoders import class_head, default_head, output_of, require_last
-from .text_part import READ, text_part
+
+# The scheme of what no scheme of a quantized checkpoint holds: 4 bits would lose more than the
+# first quantization. The experts of gpt-oss, in MXFP4, would take twice the memory in it: where a
+# target has no kernels for them, they have 4 bits.
+_OF_QUANTIZED = "q8f16_1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +37,8 @@ class Described:
 
     arch: Architecture
     config: Any  # an instance of arch.config
-    raw: dict[str, Any]  # content of config.json, or the text model's part of it
+    folder: ModelFolder
     head: Head | None = None  # pooling or score head of a model that generates no text
-    is_part: bool = False  # whether the folder also has vision or audio models
     mtp: bool = False  # whether the block of multi-token prediction belongs to the model
 
     def at(self, context: int) -> Described:
@@ -78,11 +84,21 @@ class Described:
             return ("forward", "encode")
         if isinstance(self.head, ScoreHead):
             return ("forward",)
-        named = self.raw.get("architectures") or ["?"]
+        named = self.folder.raw.get("architectures") or ["?"]
         bare = all(name.endswith("Model") and "LMHead" not in name for name in named)
         if self.head or bare:
             return ("embed",)
         return ("forward", "embed", "draft") if self.mtp else ("forward", "embed")
+
+    @property
+    def default_scheme(self) -> str:
+        """Return the name of the scheme of a model that is converted without `--quant`."""
+        origin, quantized = self.folder.origin, self.folder.quantized
+        if isinstance(origin, GgufFile):
+            return origin.scheme
+        if quantized is not None and quantized.method != OF_EXPERTS:
+            return _OF_QUANTIZED
+        return OF_ENCODERS if getattr(self.config, "whole", False) else DEFAULT
 
 
 def architectures() -> list[str]:
@@ -111,47 +127,43 @@ def _family(name: object) -> Architecture | None:
     return families().get(str(name))
 
 
-def describe(folder: Path) -> Described:
-    """Read config.json; return the architecture of its `model_type`, its configuration and head.
+def describe(folder: ModelFolder) -> Described:
+    """Return the architecture of config.json's `model_type`, its configuration and head.
 
     Raises:
-        ModelError: there is no such architecture, it does not support the configuration, or the
-            weights are quantized in a format that is not read.
+        ModelError: there is no such architecture, or it does not support the configuration.
     """
-    whole = read_json(folder / "config.json")
-    quantized = recognise(folder)
-    part = text_part(whole)
-    raw = whole if part is None else part
+    raw = folder.raw
     name = raw.get("model_type")
     arch = _family(name)
     if arch is None:
-        raise ModelError(_unknown(folder, whole, name))
+        raise ModelError(_unknown(folder.path, folder.config, name))
     classes = raw.get("architectures") or []
     if not isinstance(classes, list) or not all(isinstance(c, str) for c in classes):
         raise ModelError(
-            f"{folder}/config.json has architectures {repr(classes)[:100]}; it is a list of names "
-            'of classes, as ["LlamaForCausalLM"].'
+            f"{folder.path}/config.json has architectures {repr(classes)[:100]}; it is a list of "
+            'names of classes, as ["LlamaForCausalLM"].'
         )
     config = read_config(arch.config, raw)
-    head = read_head(folder) or head_of(folder)
+    head = folder.head or head_of(folder.sentence)
     if getattr(config, "whole", False):
-        head = head or class_head(folder, raw) or default_head()
-        config = config.giving(output_of(folder, head, config.hidden_size))
+        head = head or class_head(folder) or default_head()
+        config = config.giving(output_of(folder.path, head, config.hidden_size))
     else:
         require_last(folder, head)
-    if quantized is not None and quantized.rounds_inputs:
+    if folder.quantized is not None and folder.quantized.rounds_inputs:
         arch = with_bit_linears(arch)
     if (drafts := raw.get(DRAFT_HEAD_FIELD)) is not None:
         arch = with_head(arch, config, DraftHead(**drafts))
-    return Described(arch, config, raw, head, part is not None)
+    return Described(arch, config, folder, head)
 
 
-def _unknown(folder: Path, whole: dict[str, Any], name: object) -> str:
+def _unknown(folder: Path, config: Mapping[str, Any], name: object) -> str:
     """Return the error message for an unsupported model_type, with supported ones like it."""
-    said = f"{folder}/config.json has model_type {repr(whole.get('model_type'))[:100]}"
-    if name != whole.get("model_type"):
+    said = f"{folder}/config.json has model_type {repr(config.get('model_type'))[:100]}"
+    if name != config.get("model_type"):
         said += f", whose text_config has {repr(name)[:100]}"
-    elif isinstance(whole.get("text_config"), dict):
+    elif isinstance(config.get("text_config"), dict):
         return (
             f"{said}, a text model with others. Only the text models of "
             f"{', '.join(READ)} are read out of such a folder. If this one's text model computes "

@@ -26,13 +26,14 @@ from wherry.artifact.manifest import (
 )
 from wherry.base.temporary import temporary_folder, write_atomically
 from wherry.errors import ArtifactError, UsageError, listing
-from wherry.hub.folder import read_json
+from wherry.hub.folder import optional_json
 from wherry.quant.plan import Own
 from wherry.quant.plan import to_json as own_to_json
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
 
 from . import web_llm_chat
+from .checkpoint.folder import ModelFolder
 from .library import web_llm
 from .library.build import Deployment
 from .library.export import DeviceTraits, export, reads_source
@@ -114,12 +115,12 @@ def package(
             wherry=wherry.__version__,
             tvm=version("apache-tvm"),
             name=made.name,
-            architecture={"name": described.arch.name, "config": described.raw},
+            architecture={"name": described.arch.name, "config": dict(described.folder.raw)},
             quantization=made.label,
             target=built.target,
             deployment=deployment.record(target, described.config.longest),
             memory=declared(built.params, built.workspace, program, deployment.page_size),
-            capabilities=_capabilities(described, has_template=_has_template(making)),
+            capabilities=_capabilities(described),
             library=built.files[0].name,
             files=files,
             plan=own_to_json(made.own),
@@ -136,30 +137,27 @@ def _write_chat_config(
     files: Collection[str],
 ) -> Path:
     """Write mlc-chat-config.json, the file that WebLLM reads first; return its path."""
-    generation = folder / "generation_config.json"
+    raw = described.folder.raw
     content = web_llm.chat_config(
-        described.raw,
+        raw,
         asdict(deployment),
         quantization=quantization,
         vocab_size=described.config.vocab_size,
         files=sorted(files),
-        tokens={**described.raw, **(read_json(generation) if generation.is_file() else {})},
-        chat=_conversation(folder),
+        tokens={**raw, **optional_json(folder / "generation_config.json")},
+        chat=_conversation(described.folder),
     )
     path = folder / web_llm.CONFIG
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return path
 
 
-def _conversation(folder: Path) -> dict[str, Any] | None:
+def _conversation(folder: ModelFolder) -> dict[str, Any] | None:
     """Return the chat template in WebLLM's form; None: the model has no template."""
-    config = folder / "tokenizer_config.json"
-    fields = read_json(config) if config.is_file() else {}
-    apart = folder / "chat_template.jinja"
-    template = apart.read_text("utf-8") if apart.is_file() else fields.get("chat_template")
-    if not isinstance(template, str):
+    template = folder.template
+    if template is None:
         return None
-    named = {name: fields.get(name) for name in ("bos_token", "eos_token")}
+    named = {name: folder.tokenizer_config.get(name) for name in ("bos_token", "eos_token")}
     texts = {
         name: str(token.get("content", "")) if isinstance(token, dict) else str(token or "")
         for name, token in named.items()
@@ -221,22 +219,16 @@ def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[
     return True
 
 
-def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...]:
+def _capabilities(described: Described) -> tuple[str, ...]:
     """Return the kinds of requests that the model serves, such as "chat" or "score"."""
     if isinstance(described.head, ScoreHead):
         return ("score",)
     if isinstance(described.head, ClassHead):
         return ("classify", "score") if len(described.head.labels) == 1 else ("classify",)
-    chats = has_template and not reads_source(described.config)
+    chats = described.folder.has_template and not reads_source(described.config)
     found: dict[str, tuple[str, ...]] = {"forward": ("completion",) + ("chat",) * chats}
     found |= {"embed": ("embedding",), "encode": (), "draft": ("mtp",)}
     return tuple(name for entry in described.entries for name in found[entry])
-
-
-def _has_template(folder: Path) -> bool:
-    config = folder / "tokenizer_config.json"
-    inside = config.is_file() and "chat_template" in read_json(config)
-    return inside or any(folder.glob("chat_template*"))
 
 
 def _put(made: Path, folder: Path) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .checkpoint.text_part import READ
 from .known_models import KNOWN, NAMES, Known
 from .load import families
-from .text_part import READ
 
 CHECKED = Path(__file__).with_name("checked.json")
 TARGETS = {"cpu": "CPU", "opencl": "OpenCL", "vulkan": "Vulkan", "webgpu": "WebGPU"}

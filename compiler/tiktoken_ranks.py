@@ -17,8 +17,8 @@ from tokenizers import AddedToken, Tokenizer, models
 
 from wherry.errors import ModelError, listing, shown
 from wherry.hub.file_names import QWEN_RANKS, RANKS
-from wherry.hub.folder import read_json
 
+from .checkpoint.folder import ModelFolder
 from .checkpoint.gguf.pre_tokenizers import PRE_TOKENIZERS
 from .checkpoint.gguf.tokenizer import set_split
 
@@ -30,27 +30,26 @@ _QWEN_EXTRA = 205  # tokens <|extra_N|> after them
 _MOST_RANKS = 2**20
 
 
-def convert(folder: Path) -> Tokenizer:
+def convert(folder: ModelFolder) -> Tokenizer:
     """Return the tokenizer of a folder with RANKS or QWEN_RANKS.
 
     Raises:
         ModelError: the file is damaged, or the rule that splits text is not known.
     """
-    if (folder / QWEN_RANKS).is_file():
-        ranks = read_ranks(folder / QWEN_RANKS)
+    path, config = folder.path, folder.tokenizer_config
+    if (path / QWEN_RANKS).is_file():
+        ranks = read_ranks(path / QWEN_RANKS)
         extra = [f"<|extra_{i}|>" for i in range(_QWEN_EXTRA)]
         return _built(ranks, "qwen2", _numbered(ranks, [*_QWEN_SPECIAL, *extra]))
-    path = folder / _CONFIG
-    config = read_json(path) if path.is_file() else {}
     name = _class_of(config)
     if name != _KIMI_CLASS:
         raise ModelError(
-            f"{folder / RANKS} is split by the rule of {shown(name)} ({_CONFIG}), a program of the "
+            f"{path / RANKS} is split by the rule of {shown(name)} ({_CONFIG}), a program of the "
             f"model's that Wherry does not run; it knows {_KIMI_CLASS} (Kimi) and {QWEN_RANKS}"
         )
-    ranks = read_ranks(folder / RANKS)
+    ranks = read_ranks(path / RANKS)
     names = [f"<|reserved_token_{len(ranks) + i}|>" for i in range(_KIMI_SPECIAL)]
-    special = _numbered(ranks, names) | _named(config, path, len(ranks))
+    special = _numbered(ranks, names) | _named(config, path / _CONFIG, len(ranks))
     return _built(ranks, "kimi-k2", special)
 
 

@@ -14,18 +14,9 @@ from pathlib import Path
 
 from wherry.base import extras
 from wherry.errors import ModelError, ToolchainError
-from wherry.hub.file_names import OLDER_TOKENIZERS, QWEN_RANKS, RANKS, TEKKEN
+from wherry.hub.file_names import QWEN_RANKS, RANKS, TEKKEN
 
-TOKENIZER = "tokenizer.json"
-_ABOUT = ("merges.txt", "added_tokens.json", "special_tokens_map.json", "tokenizer_config.json")
-
-
-def older(folder: Path) -> tuple[Path, ...]:
-    """Return the files that `tokenizer_json` converts; () if it exists, or no older format does."""
-    found = tuple(folder / name for name in OLDER_TOKENIZERS if (folder / name).is_file())
-    if not found or (folder / TOKENIZER).is_file():
-        return ()
-    return (*found, *(folder / name for name in _ABOUT if (folder / name).is_file()))
+from .checkpoint.folder import TOKENIZER, ModelFolder
 
 
 def fingerprint(files: tuple[Path, ...]) -> str:
@@ -36,30 +27,31 @@ def fingerprint(files: tuple[Path, ...]) -> str:
     return digest.hexdigest()
 
 
-def tokenizer_json(folder: Path) -> bytes:
+def tokenizer_json(folder: ModelFolder) -> bytes:
     """Convert the folder's tokenizer; return the content of tokenizer.json.
 
     Raises:
         ToolchainError: the libraries that read these files are not installed.
         ModelError: the libraries cannot convert these files.
     """
-    files = older(folder)
-    names = ", ".join(path.name for path in files)
-    if {RANKS, QWEN_RANKS} & {path.name for path in files}:
+    files = folder.older_tokenizer
+    given = [path.name for path in files]
+    names = ", ".join(given)
+    if RANKS in given or QWEN_RANKS in given:
         from . import tiktoken_ranks  # imports gguf, which no other model needs
 
         return str(tiktoken_ranks.convert(folder).to_str()).encode()
     if lacking := [m for m in _libraries(files) if not extras.installed(m)]:
         raise ToolchainError(
-            f"{folder} has no {TOKENIZER} but {names}, which {' and '.join(lacking)} would read. "
-            f"Type: {extras.TOKENIZERS}"
+            f"{folder.path} has no {TOKENIZER} but {names}, which {' and '.join(lacking)} would "
+            f"read. Type: {extras.TOKENIZERS}"
         )
     try:
-        text = _tekken(folder) if (folder / TEKKEN).is_file() else _converted(folder)
+        text = _tekken(folder.path) if TEKKEN in given else _converted(folder.path)
     except Exception as e:  # the converters raise many classes of errors
         reason = (str(e).strip().splitlines() or [type(e).__name__])[0][:200]
         raise ModelError(
-            f"No tokenizer can be built from {names} in {folder} ({reason}). "
+            f"No tokenizer can be built from {names} in {folder.path} ({reason}). "
             f"Put a {TOKENIZER} into their folder."
         ) from e
     return text.encode()

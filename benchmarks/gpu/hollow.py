@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wherry.artifact.manifest import INDEX, FileRecord, digest, record
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.choices import Limits, with_dtypes
 from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe
@@ -30,7 +31,7 @@ def compile_hollow(
     weights = out.with_name(out.name + "-weights")
     weights.mkdir(parents=True)
     (weights / "config.json").write_text(json.dumps(config))
-    described = describe(weights)
+    described = describe(read_folder(weights))
     shapes = parameters(described.arch, described.config, described.entries)
     shards = lay_out([scheme.stored(name, shape) for name, shape in shapes.items()])
     for shard in shards:

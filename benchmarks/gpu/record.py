@@ -21,6 +21,7 @@ from tests.models.families import CASES
 from tests.support.tiny_models import round_weights, save
 
 from wherry.compiler.api import Limits, ensure_artifact
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.load import describe
 from wherry.quant.scheme import find as find_scheme
 
@@ -51,7 +52,7 @@ def record_model(
     `quant`: None for the encoding of a quantized checkpoint.
     """
     place.mkdir(parents=True)
-    context = min(CONTEXT, describe(folder).config.longest)
+    context = min(CONTEXT, describe(read_folder(folder)).config.longest)
     limits = replace(LIMITS, context=context)
     compiled = ensure_artifact(str(folder), target=target, quant=quant, limits=limits)
     shutil.copytree(compiled, place / "model")

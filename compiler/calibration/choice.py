@@ -14,7 +14,6 @@ from wherry.quant.scheme import Scheme
 
 from ..load import Described
 from ..quality.texts import given, shipped
-from ..tokenizer_files import TOKENIZER, older
 from .encode import Calibration, memory_bytes, refused
 
 AUTO, NONE, BUILTIN = "auto", "none", "builtin"
@@ -28,7 +27,6 @@ _log = logging.getLogger(__name__)
 def calibration_of(
     described: Described,
     choice: str,
-    folder: Path,
     parameters: Mapping[str, Shape],
     scheme: Scheme,
     mix: Mix | None = None,
@@ -40,7 +38,6 @@ def calibration_of(
     Args:
         described: the model.
         choice: "auto", "none", "builtin" or a file.
-        folder: the source's folder.
         parameters: shapes of the model's parameters by name.
         scheme: the scheme of the weights.
         mix: the mix that they are encoded in.
@@ -53,7 +50,7 @@ def calibration_of(
     reason = refused(described, parameters, scheme, mix)
     if choice == AUTO:
         large_enough = sum(map(prod, parameters.values())) >= _LEAST_WEIGHTS
-        readable = (folder / TOKENIZER).is_file() or older(folder)
+        readable = described.folder.has_tokenizer
         few = mix is None or mix.bits_per_weight <= _FEW_BITS
         soon = work(parameters) <= _MOST_WORK
         if reason or not (readable and few and large_enough and soon):
@@ -62,7 +59,7 @@ def calibration_of(
     if reason:
         _log.warning("%s, so its weights are encoded without a calibration text.", reason)
         return None
-    return Calibration(described, text, folder)
+    return Calibration(described, text)
 
 
 def work(parameters: Mapping[str, Shape]) -> float:

@@ -21,12 +21,12 @@ from wherry.quant.group import GroupQuant
 from wherry.quant.mix import Mix
 from wherry.quant.scheme import Scheme, find
 
+from ..checkpoint.folder import TOKENIZER
 from ..checkpoint.tensors import Checkpoint
 from ..encoding import Encoding
 from ..library.export import reads_source
 from ..load import Described
 from ..quality.texts import Text, windows
-from ..tokenizer_files import TOKENIZER
 from .encoded import Encoded
 from .program import Captured, run
 from .worker import Worker
@@ -45,14 +45,12 @@ class Calibration:
     """How a conversion encodes linears by a text.
 
     Args:
-        described: the model.
+        described: the model; if its folder has no tokenizer.json, the conversion's has one.
         text: the calibration text.
-        tokenizer: the source's folder; if it has no tokenizer.json, the conversion's has one.
     """
 
     described: Described
     text: Text
-    tokenizer: Path
 
     @property
     def key(self) -> str:
@@ -94,7 +92,7 @@ class Calibration:
         names = [*captured.weights, *([head] if head else [])]
         if all(map(encoded.has, names)):
             return encoded
-        tokenizer = out if (out / TOKENIZER).is_file() else self.tokenizer
+        tokenizer = out if (out / TOKENIZER).is_file() else self.described.folder.path
         texts = _limited(windows(self.text, tokenizer, self._window))
         if not texts:
             raise UsageError(

@@ -3,62 +3,65 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from wherry.base.json_file import read_object
 from wherry.errors import ModelError, listing
 from wherry.hub import file_names
-from wherry.hub.sentence_transformers import dense_folders
 
 from . import mistral
+from .folder import GgufFile, MistralFolder, ModelFolder, WithHead
 from .joined import with_others
 from .pickled import open_pickled
 from .quantized.checkpoint import open_quantized
 from .quantized.mxfp4 import open_mxfp4
-from .quantized.recognise import OF_EXPERTS, recognise
+from .quantized.recognise import OF_EXPERTS, Quantized
 from .safetensors import open_safetensors
 from .tensors import Checkpoint
 
 _FILE_NAME = re.compile(r"\w[\w.+ -]{0,200}", re.ASCII)
 
 
-def open_checkpoint(folder: Path) -> Checkpoint:
-    """Open the checkpoint in a model folder; only headers are read.
-
-    A folder that `gguf.folder.unfold` created for a GGUF file yields the tensors of that file.
-    A folder whose config.json describes quantized weights yields them as float matrices.
-    Otherwise the weights are `model.safetensors`, or the shards that its index lists, or, if
-    neither exists, pytorch_model.bin or the shards of its index.
+def open_checkpoint(folder: ModelFolder) -> Checkpoint:
+    """Open the checkpoint of a model folder; only headers are read.
 
     Raises:
         ModelError: there are no weights, shards or tensors are missing, or a file is damaged or
             truncated.
         ToolchainError: the weights are pickled, and PyTorch, which reads them, is not installed.
     """
-    if (folder / file_names.DRAFT_HEAD).is_file():
-        return _with_draft_head(folder)
-    if (folder / file_names.GGUF_RECORD).is_file():
-        return _gguf(folder)
-    if (folder / file_names.MISTRAL_RECORD).is_file():
-        return _mistral(folder)
-    found = _of_transformer(folder)
-    dense = enumerate(dense_folders(folder))
-    return with_others(found, {f"dense.{i}.": _of_transformer(path) for i, path in dense})
+    match folder.origin:
+        case WithHead(model, head):
+            return _with_draft_head(folder.path, model, head)
+        case GgufFile(file):
+            from .gguf.opening import open_gguf  # only GGUF models need this package
+
+            return open_gguf(file)
+        case MistralFolder(source):
+            return _mistral(source, folder.config)
+    main = open_weights(folder.path, folder.quantized)
+    dense = enumerate(folder.sentence.dense_folders)
+    return with_others(main, {f"dense.{i}.": open_weights(path) for i, path in dense})
 
 
-def _with_draft_head(folder: Path) -> Checkpoint:
+def _with_draft_head(folder: Path, model: ModelFolder, head: ModelFolder) -> Checkpoint:
     """Open the checkpoint of a model and its EAGLE-3 head (compiler/draft_head.py)."""
-    paths = read_object(folder / file_names.DRAFT_HEAD)
-    others = {"draft_head.": open_checkpoint(Path(paths["head"]))}
-    main = open_checkpoint(Path(paths["model"]))
+    others = {"draft_head.": open_checkpoint(head)}
+    main = open_checkpoint(model)
     if (folder / file_names.DRAFT_PLACES).is_file():
         own = open_safetensors(folder, [file_names.DRAFT_PLACES], {})
         return with_others(with_others(main, others), {"draft_head.": own})
     return with_others(main, others)
 
 
-def _of_transformer(folder: Path) -> Checkpoint:
-    quantized = recognise(folder)
+def open_weights(folder: Path, quantized: Quantized | None = None) -> Checkpoint:
+    """Open the weight files in a folder; quantized weights are read as float matrices.
+
+    They are `model.safetensors`, or the shards that its index lists, or, if neither exists,
+    pytorch_model.bin or the shards of its index; errors as in `open_checkpoint`.
+    """
     if found := _files(folder, file_names.SAFETENSORS, file_names.SAFETENSORS_INDEX):
         checkpoint = open_safetensors(folder, *found)
         if quantized is None:
@@ -76,21 +79,10 @@ def _of_transformer(folder: Path) -> Checkpoint:
     raise ModelError(_nothing_to_read(folder))
 
 
-def _gguf(folder: Path) -> Checkpoint:
-    from .gguf.folder import source_of  # only GGUF models need this package
-    from .gguf.opening import open_gguf
-
-    file = source_of(folder)
-    assert file is not None
-    return open_gguf(file)
-
-
-def _mistral(folder: Path) -> Checkpoint:
-    source = mistral.source_of(folder)
+def _mistral(source: Path, config: Mapping[str, Any]) -> Checkpoint:
     found = _files(source, file_names.MISTRAL_WEIGHTS, file_names.MISTRAL_INDEX)
     if not found:
         raise ModelError(f"{source} has no {file_names.MISTRAL_WEIGHTS} any more.")
-    config = read_object(folder / "config.json")
     return mistral.renamed(open_safetensors(source, *found), config)
 
 

@@ -23,13 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.base.json_file import read_object
-from wherry.base.locks import making, touch
-from wherry.base.temporary import write_atomically
 from wherry.cache.entries import safe
 from wherry.errors import ModelError, listing, shown
 from wherry.hub.file_names import MISTRAL_PARAMS, MISTRAL_RECORD, TEKKEN
 from wherry.models.weights import Pairs
 
+from .folder import write_folder
 from .tensors import Checkpoint, TensorFile
 
 _FIELDS = {  # field of params.json -> of config.json
@@ -93,15 +92,9 @@ def unfold(source: Path, home: Path) -> Path:
     files = _side_files(source, config)
     key = hashlib.sha256(b"".join(n.encode() + c for n, c in sorted(files.items()))).hexdigest()
     record = json.dumps({"folder": str(source.resolve()), "key": key}) + "\n"
-    if not _is(folder / MISTRAL_RECORD, record):
-        with making(folder, f"the configuration of {source.name}"):
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / MISTRAL_RECORD).unlink(missing_ok=True)
-            for name, content in files.items():
-                write_atomically(folder / name, content)
-            write_atomically(folder / MISTRAL_RECORD, record)
-    touch(folder)
-    return folder
+    files[MISTRAL_RECORD] = record.encode()
+    what = f"the configuration of {source.name}"
+    return write_folder(folder, MISTRAL_RECORD, key, lambda: files, what)
 
 
 def config_of(source: Path) -> dict[str, Any]:
@@ -200,22 +193,6 @@ def _side_files(source: Path, config: Mapping[str, Any]) -> dict[str, bytes]:
     if models and TEKKEN not in files:
         files["tokenizer.model"] = models[-1].read_bytes()
     return files
-
-
-def _is(path: Path, content: str) -> bool:
-    return path.is_file() and path.read_text() == content
-
-
-def source_of(folder: Path) -> Path:
-    """Return the folder of Mistral's for which `unfold` created a folder.
-
-    Raises:
-        ModelError: the record is damaged.
-    """
-    try:
-        return Path(read_object(folder / MISTRAL_RECORD)["folder"])
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        raise ModelError(f"{folder / MISTRAL_RECORD} is damaged ({e!r}). Remove {folder}") from e
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,18 @@ def write_folder(folder: Path, tensors, *, d, layers, vocab, shards=1, **config)
     return folder
 
 
+def weights(source, parameters, arch=ARCH, **others):
+    """What `convert` takes of a folder."""
+    from wherry.compiler.checkpoint.folder import read_folder
+    from wherry.compiler.convert import ModelWeights
+    from wherry.compiler.load import Described
+    from wherry.models.arch import read_config
+
+    folder = read_folder(source)
+    described = Described(arch, read_config(arch.config, folder.raw), folder)
+    return ModelWeights(described=described, parameters=parameters, **others)
+
+
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -126,10 +138,8 @@ def main(argv):
 
         before = getrusage(RUSAGE_SELF).ru_maxrss
     convert.convert(
-        args.source,
+        weights(args.source, parameters(*args.size), scheme=args.scheme),
         args.out,
-        convert.ModelWeights(arch=ARCH, parameters=parameters(*args.size)),
-        scheme=args.scheme,
         progress=progress,
     )
     peak = (getrusage(RUSAGE_SELF).ru_maxrss - before) * 1024 if args.memory else 0

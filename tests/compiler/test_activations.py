@@ -3,6 +3,7 @@
 import pytest
 
 from wherry.compiler.api import Limits, ensure_artifact
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.choices import with_dtypes
 from wherry.compiler.forecast import forecast
 from wherry.errors import UsageError
@@ -62,7 +63,7 @@ def test_half_the_memory(tmp_path):
 
     def memory(**asked):
         limits = Limits(max_batch=4, prefill_chunk=128)
-        return forecast("m", tmp_path, target="webgpu", limits=limits, **asked).memory
+        return forecast("m", read_folder(tmp_path), target="webgpu", limits=limits, **asked).memory
 
     half, single = memory(), memory(activations="float", kv_dtype="float32")
     assert half["kv_per_token"] * 2 == single["kv_per_token"] > 0

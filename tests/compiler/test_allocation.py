@@ -11,7 +11,7 @@ import pytest
 
 from wherry.compiler.allocation import Option, allocate, chosen, normal_rows, units_of
 from wherry.compiler.choices import Choice
-from wherry.compiler.convert import ModelWeights, convert
+from wherry.compiler.convert import convert
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import MARKER, label_of, own_of
 from wherry.errors import UsageError
@@ -39,8 +39,8 @@ SHAPES = {"embed.weight": (2048, 256), **LAYERS}
 
 
 def run(source, out, quant, types=TYPES, progress=None):
-    wanted = ModelWeights(arch=toy.ARCH, parameters=toy.parameters(**SIZE), types=types)
-    convert(source, out, wanted, scheme=quant, progress=progress)
+    weights = toy.weights(source, toy.parameters(**SIZE), scheme=quant, types=types)
+    convert(weights, out, progress=progress)
     return load_state(out)
 
 

@@ -12,7 +12,7 @@ import pytest
 import tokenizers
 
 from wherry.artifact.manifest import sha256_of
-from wherry.compiler.convert import ModelWeights, convert
+from wherry.compiler.convert import convert
 from wherry.compiler.weight_cache import lay_out, load_state
 from wherry.compiler.weight_marker import MARKER, is_converted
 from wherry.errors import ArtifactError, ModelError, ResourceError, UsageError
@@ -48,8 +48,8 @@ def ours(tensors):
 
 
 def run(source, out, scheme="q4f16_1", *, progress=None, **wanted):
-    wanted = {"arch": toy.ARCH, "parameters": toy.parameters(**SIZE)} | wanted
-    convert(source, out, ModelWeights(**wanted), scheme=scheme, progress=progress)
+    wanted = {"parameters": toy.parameters(**SIZE)} | wanted
+    convert(toy.weights(source, scheme=scheme, **wanted), out, progress=progress)
     return load_state(out)
 
 

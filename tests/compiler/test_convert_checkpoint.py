@@ -9,7 +9,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from wherry.compiler.checkpoint.formats import open_checkpoint
+from wherry.compiler.checkpoint.formats import open_weights
 from wherry.errors import ModelError
 
 from ..fuzz import mutate
@@ -30,7 +30,7 @@ def sharded(folder, **tensors):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 def test_rows_are_read_as_float32(tmp_path, dtype):
     save_file({"a": A.astype(dtype), "s": np.array(2, dtype)}, tmp_path / "model.safetensors")
-    checkpoint = open_checkpoint(tmp_path)
+    checkpoint = open_weights(tmp_path)
     assert checkpoint.shapes == {"a": (5, 12), "s": ()}
     assert checkpoint.read("a").dtype == np.float32
     np.testing.assert_array_equal(checkpoint.read("a"), A)
@@ -40,7 +40,7 @@ def test_rows_are_read_as_float32(tmp_path, dtype):
 
 
 def test_shards_are_one_checkpoint(tmp_path):
-    checkpoint = open_checkpoint(sharded(tmp_path, a=A, b=A * 2))
+    checkpoint = open_weights(sharded(tmp_path, a=A, b=A * 2))
     assert len(checkpoint.files) == 2
     np.testing.assert_array_equal(checkpoint.read("b", 4), A[4:] * 2)
 
@@ -50,7 +50,7 @@ def test_missing_shards_are_listed(tmp_path):
     for i in (0, 2):
         (tmp_path / f"model-{i}.safetensors").unlink()
     with pytest.raises(ModelError, match="lacks 2 of the 3 files") as caught:
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
     assert "- model-0.safetensors\n  - model-2.safetensors" in str(caught.value)
 
 
@@ -60,17 +60,17 @@ def test_an_index_that_does_not_fit_is_refused(tmp_path):
         json.dumps({"weight_map": {"a": "model-0.safetensors", "z": "model-1.safetensors"}})
     )
     with pytest.raises(ModelError, match=r"z is not in model-1\.safetensors"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
     save_file({"a": A}, tmp_path / "model-1.safetensors")
     with pytest.raises(ModelError, match="a is in model-1.safetensors and in another file"):  # noqa: RUF043
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
     for name in ("../secret.safetensors", "", "..", "a" * 5000, "a\0", "\ud800"):
         index.write_text(json.dumps({"weight_map": {"a": name}}))
         with pytest.raises(ModelError, match="not in its folder"):
-            open_checkpoint(tmp_path)
+            open_weights(tmp_path)
     index.write_text("[]")
     with pytest.raises(ModelError, match="no readable weight_map"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
 
 
 @pytest.mark.parametrize("keep", [0, 5, 40, -1])
@@ -79,13 +79,13 @@ def test_a_cut_file_is_noticed(tmp_path, keep):
     save_file({"a": A}, path)
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(ModelError, match="download it again"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
 
 
 def test_a_file_cut_after_it_was_opened_is_noticed(tmp_path):
     path = tmp_path / "model.safetensors"
     save_file({"a": A}, path)
-    checkpoint = open_checkpoint(tmp_path)
+    checkpoint = open_weights(tmp_path)
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(ModelError, match="ends inside a"):
         checkpoint.read("a")
@@ -110,7 +110,7 @@ def test_a_damaged_header_is_refused(tmp_path, entry):
     data = len(header).to_bytes(8, "little") + header + bytes(240)
     (tmp_path / "model.safetensors").write_bytes(data)
     with pytest.raises(ModelError, match="damaged header"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
 
 
 def test_names_that_occur_twice_are_refused(tmp_path):
@@ -120,7 +120,7 @@ def test_names_that_occur_twice_are_refused(tmp_path):
     data = len(header).to_bytes(8, "little") + header + bytes(240)
     (tmp_path / "model.safetensors").write_bytes(data)
     with pytest.raises(ModelError, match=r"damaged header.*'a' occurs twice"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
 
 
 def test_trailing_bytes_gaps_and_overlaps_are_refused(tmp_path):
@@ -130,7 +130,7 @@ def test_trailing_bytes_gaps_and_overlaps_are_refused(tmp_path):
     whole = path.read_bytes()
     path.write_bytes(whole + b"x")
     with pytest.raises(ModelError, match=rf"has {len(whole) + 1} bytes instead of {len(whole)}"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
     for start in (200, 280):
         entries = {
             "a": {"dtype": "F32", "shape": [60], "data_offsets": [0, 240]},
@@ -139,7 +139,7 @@ def test_trailing_bytes_gaps_and_overlaps_are_refused(tmp_path):
         header = json.dumps(entries).encode()
         path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(start + 240))
         with pytest.raises(ModelError, match=f"b begins at byte .*{start + len(header) + 8}"):
-            open_checkpoint(tmp_path)
+            open_weights(tmp_path)
 
 
 def test_nothing_is_read_that_the_library_refuses(tmp_path):
@@ -154,7 +154,7 @@ def test_nothing_is_read_that_the_library_refuses(tmp_path):
         header = (mutate.rewritten if n % 2 else mutate.damaged)(whole[8 : 8 + length], rng)
         path.write_bytes(len(header).to_bytes(8, "little") + header + whole[8 + length :])
         try:
-            checkpoint = open_checkpoint(tmp_path)
+            checkpoint = open_weights(tmp_path)
             checkpoint.require_floats(checkpoint.tensors)
         except ModelError:
             continue
@@ -171,12 +171,12 @@ def test_a_deep_header_is_refused(tmp_path):
         data = len(text).to_bytes(8, "little") + text
         (tmp_path / "model.safetensors").write_bytes(data)
         with pytest.raises(ModelError, match="damaged header"):
-            open_checkpoint(tmp_path)
+            open_weights(tmp_path)
 
 
 def test_other_dtypes_are_listed_if_they_are_needed(tmp_path):
     save_file({"a": A, "b": A.astype("i4"), "c": A.astype("f8")}, tmp_path / "model.safetensors")
-    checkpoint = open_checkpoint(tmp_path)
+    checkpoint = open_weights(tmp_path)
     checkpoint.require_floats(["a", "a"])
     with pytest.raises(ModelError, match="use the original model") as caught:
         checkpoint.require_floats(["a", "b", "c"])
@@ -185,10 +185,10 @@ def test_other_dtypes_are_listed_if_they_are_needed(tmp_path):
 
 def test_other_formats_are_named(tmp_path):
     with pytest.raises(ModelError, match="no weights at all"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
     (tmp_path / "model.gguf").write_bytes(b"")
     with pytest.raises(ModelError, match=r"it has model\.gguf"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
 
 
 def test_the_fingerprint_changes_with_the_files(tmp_path):
@@ -196,10 +196,10 @@ def test_the_fingerprint_changes_with_the_files(tmp_path):
 
     path = tmp_path / "model.safetensors"
     save_file({"a": A}, path)
-    first = open_checkpoint(tmp_path).fingerprint
-    assert open_checkpoint(tmp_path).fingerprint == first
+    first = open_weights(tmp_path).fingerprint
+    assert open_weights(tmp_path).fingerprint == first
     os.utime(path, ns=(1, 1))
-    touched = open_checkpoint(tmp_path).fingerprint
+    touched = open_weights(tmp_path).fingerprint
     save_file({"b": A}, path)
     os.utime(path, ns=(1, 1))
-    assert len({first, touched, open_checkpoint(tmp_path).fingerprint}) == 3
+    assert len({first, touched, open_weights(tmp_path).fingerprint}) == 3

@@ -10,9 +10,11 @@ import pytest
 import torch
 import transformers
 
-from wherry.compiler.convert import ModelWeights, convert
+from wherry.compiler.convert import convert
 from wherry.compiler.weight_cache import load_state
 from wherry.models.arch import Architecture, RopeConfig, concat, drop, tie
+
+from .convert_toy import weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +75,7 @@ def test_llama(tmp_path, tied, dtype):
             names = [name.replace(parts[0], part) for part in parts]
             want[name.replace(parts[0], fused)] = np.concatenate([want.pop(n) for n in names])
     shapes = {n: t.shape for n, t in want.items()}
-    wanted = ModelWeights(arch=ARCH, parameters=shapes)
-    convert(tmp_path / "hf", tmp_path / "out", wanted, scheme="q0f32")
+    convert(weights(tmp_path / "hf", shapes, ARCH, scheme="q0f32"), tmp_path / "out")
     state = load_state(tmp_path / "out")
     assert set(state) == set(want)
     for name, array in want.items():

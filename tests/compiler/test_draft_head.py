@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 from wherry.base import settings
 from wherry.compiler.api import convert_model, ensure_artifact
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.joined import with_others
 from wherry.compiler.checkpoint.tensors import Checkpoint
@@ -95,28 +96,28 @@ def test_one_way_to_draft(case):
 
 def test_the_joined_folder_follows_its_sources(case):
     model, head = case
-    first = joined(model, str(head))
+    first = joined(read_folder(model), str(head)).path
     made = (first / DRAFT_HEAD).stat().st_mtime_ns
-    assert joined(model, str(head)) == first
+    assert joined(read_folder(model), str(head)).path == first
     assert (first / DRAFT_HEAD).stat().st_mtime_ns == made
     stored = WithHead(KIND).stored
     save_file(stored | {"norm.weight": torch.ones(64)}, head / "model.safetensors")
-    assert joined(model, str(head)) == first
+    assert joined(read_folder(model), str(head)).path == first
     assert (first / DRAFT_HEAD).stat().st_mtime_ns > made
     assert not list(first.glob("model*.safetensors"))  # weights stay where they are
 
 
 def test_a_forecast_counts_the_head(case):
     model, head = case
-    with_head = forecast(str(model), model, draft_head=str(head))
-    assert with_head.parameters - forecast(str(model), model).parameters == sum(
+    with_head = forecast(str(model), read_folder(model), draft_head=str(head))
+    assert with_head.parameters - forecast(str(model), read_folder(model)).parameters == sum(
         tensor.numel() for name, tensor in WithHead(KIND).stored.items() if name not in SPARE
     ) + len(WithHead(KIND).stored["t2d"])
     assert with_head.capabilities == ("mtp",)
     for path in model.glob("*.safetensors"):  # of a model that is not here, nothing is kept
         path.unlink()
     before = sorted((settings.cache_dir() / "weights").iterdir())
-    again = forecast(str(model), model, draft_head=str(head), quant="auto:4.5")
+    again = forecast(str(model), read_folder(model), draft_head=str(head), quant="auto:4.5")
     assert again.parameters == with_head.parameters
     assert sorted((settings.cache_dir() / "weights").iterdir()) == before
 
@@ -136,9 +137,9 @@ class Quantized(Checkpoint):
 
 def test_a_quantized_model_is_asked_about_its_own_tensors(case):
     model, head = case
-    own = open_checkpoint(model)
+    own = open_checkpoint(read_folder(model))
     main = Quantized(own.folder, own.tensors, own.files, own.fingerprint)
-    both = with_others(main, {"draft_head.": open_checkpoint(head)})
+    both = with_others(main, {"draft_head.": open_checkpoint(read_folder(head))})
     names = ["model.norm.weight", "draft_head.norm.weight"]
     assert both.told("q4f16_1", names) == "model.norm.weight F32"
     assert [both.loses(name, "q4f16_1") for name in names] == [True, False]

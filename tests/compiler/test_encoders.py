@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from wherry.artifact.head import ClassHead, DenseLayer, EmbeddingHead, read_head
 from wherry.compiler.api import Limits, convert_model
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.choices import Choice
 from wherry.compiler.encoders import class_head
 from wherry.compiler.load import describe
@@ -51,7 +52,7 @@ def test_several_poolings_and_linears(tmp_path):
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
     first = dense(folder / "2_Dense", 128, 24)
     second = dense(folder / "3_Dense", 24, 40, "torch.nn.modules.linear.Identity", seed=2)
-    head = describe(folder).head
+    head = describe(read_folder(folder)).head
     assert head.pooling == ("cls", "mean") and head.normalize
     assert head.dense[1] == DenseLayer(inputs=24, outputs=40, activation="identity")
     out = compiled(folder)
@@ -70,7 +71,7 @@ def test_linears_that_do_not_fit(tmp_path):
     (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
     dense(tmp_path / "2_Dense", 60, 24)
     with pytest.raises(ModelError, match="Dense 0 has 60 inputs, what precedes it has 64"):
-        describe(tmp_path)
+        describe(read_folder(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -89,12 +90,12 @@ def test_linears_that_cannot_be(tmp_path, values, said):
     path = tmp_path / "2_Dense" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
     with pytest.raises(ModelError, match=said):
-        describe(tmp_path)
+        describe(read_folder(tmp_path))
 
 
 def test_without_modules_the_mean_is_taken_as_it_is(tmp_path):
     save(tmp_path / "model", CASES["bert"])
-    described = describe(tmp_path / "model")
+    described = describe(read_folder(tmp_path / "model"))
     assert described.head == EmbeddingHead(pooling="mean", normalize=False)
     assert described.entries == ("embed",)
     out = convert_model(str(tmp_path / "model"), tmp_path / "out", quant="q0f32")
@@ -135,6 +136,11 @@ def test_the_first_checkpoints_of_bert(tmp_path, caplog):
 CLASSES = {"architectures": ["BertForSequenceClassification"]}
 
 
+def class_of(folder, config):
+    (folder / "config.json").write_text(json.dumps(config))
+    return class_head(read_folder(folder))
+
+
 @pytest.mark.parametrize(
     ("fields", "labels", "activation"),
     [
@@ -150,7 +156,7 @@ CLASSES = {"architectures": ["BertForSequenceClassification"]}
     ],
 )
 def test_classes(tmp_path, fields, labels, activation):
-    assert class_head(tmp_path, CLASSES | fields) == ClassHead(labels=labels, activation=activation)
+    assert class_of(tmp_path, CLASSES | fields) == ClassHead(labels=labels, activation=activation)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +170,7 @@ def test_classes(tmp_path, fields, labels, activation):
 )
 def test_classes_that_cannot_be(tmp_path, fields, said):
     with pytest.raises(ModelError, match=said):
-        class_head(tmp_path, CLASSES | fields)
+        class_of(tmp_path, CLASSES | fields)
 
 
 IDENTITY = "torch.nn.modules.linear.Identity"
@@ -187,14 +193,14 @@ def test_a_cross_encoder_of_a_newer_folder(tmp_path):
     (tmp_path / "sentence_bert_config.json").write_text(json.dumps(task))
     (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 100}')
     head = ClassHead(labels=("LABEL_0",), activation="identity", max_tokens=100)
-    assert describe(tmp_path).head == head
+    assert describe(read_folder(tmp_path)).head == head
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["BertModel"]}))
     with pytest.raises(ModelError, match="is a cross-encoder of sentence-transformers"):
-        describe(tmp_path)
+        describe(read_folder(tmp_path))
     modules(tmp_path, "Pooling", "Dense")
     with pytest.raises(ModelError, match="a cross-encoder with the modules Transformer -> Pooling"):
-        describe(tmp_path)
+        describe(read_folder(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -214,12 +220,12 @@ def test_the_separator_of_the_tokenizers_pairs(tmp_path, processor, found):
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     tokenizer = {"added_tokens": [{"id": 102, "content": "[SEP]"}], "post_processor": processor}
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
-    assert class_head(tmp_path, CLASSES).separator == found
+    assert class_of(tmp_path, CLASSES).separator == found
 
 
 def test_one_step_holds_a_whole_text(tmp_path):
     save(tmp_path, CASES["modernbert"], max_position_embeddings=8192)
-    described = describe(tmp_path)
+    described = describe(read_folder(tmp_path))
 
     def limits(**given):
         made = Choice(target="cpu", limits=Limits(**given)).deployment(described)

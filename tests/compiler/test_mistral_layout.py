@@ -10,6 +10,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from wherry.compiler.api import Limits, convert_model, ensure_artifact
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.load import describe
 from wherry.compiler.model_folder import model_folder
 from wherry.compiler.weight_cache import load_state
@@ -125,7 +126,7 @@ def test_both_layouts_convert_to_the_same_weights(name, tmp_path):
     _, theirs, folder = published(tmp_path, name)
     assert is_mistral(folder)
     made = model_folder(str(folder))
-    ours, expected = describe(made), describe(theirs)
+    ours, expected = describe(made), describe(read_folder(theirs))
     assert ours.arch is expected.arch
     for layer in range(2):
         assert ours.config.attention_shape(layer) == expected.config.attention_shape(layer)
@@ -158,7 +159,7 @@ def test_a_vision_part_is_left_out(tmp_path):
     tensors = load_file(folder / "consolidated.safetensors")
     tensors["vision_encoder.patch_conv.weight"] = np.ones((8, 3), np.float32)
     save_file(tensors, folder / "consolidated.safetensors")
-    made = describe(convert_model(str(folder), tmp_path / "a", quant="q0f32"))
+    made = describe(read_folder(convert_model(str(folder), tmp_path / "a", quant="q0f32")))
     assert made.arch.name == "mistral"
 
 
@@ -188,4 +189,4 @@ def test_a_changed_folder_is_read_again(tmp_path):
     (folder / "tokenizer.model.v3").write_bytes(b"pieces")
     made = model_folder(str(folder))
     assert describe(made).config.rope.theta == 9.0 != first.rope.theta
-    assert (made / "tokenizer.model").read_bytes() == b"pieces"
+    assert (made.path / "tokenizer.model").read_bytes() == b"pieces"

@@ -17,14 +17,16 @@ import transformers
 
 from wherry.base import extras
 from wherry.compiler import tokenizer_files
-from wherry.compiler.checkpoint.formats import open_checkpoint
-from wherry.compiler.convert import ModelWeights, convert
+from wherry.compiler.checkpoint.folder import read_folder
+from wherry.compiler.checkpoint.formats import open_weights
+from wherry.compiler.convert import convert
 from wherry.compiler.weight_cache import load_state
 from wherry.errors import ModelError, ToolchainError
 from wherry.hub import repository
 from wherry.hub.file_names import PICKLED, PICKLED_INDEX
 from wherry.runtime.text.tokenizer import Tokenizer
 
+from .convert_toy import weights
 from .test_convert_transformers import ARCH
 
 SIZES = {
@@ -56,7 +58,7 @@ def shapes_of(model):
 
 def converted(folder, model):
     out = folder.parent / f"{folder.name}-out"
-    convert(folder, out, ModelWeights(arch=ARCH, parameters=shapes_of(model)), scheme="q0f32")
+    convert(weights(folder, shapes_of(model), ARCH, scheme="q0f32"), out)
     return load_state(out)
 
 
@@ -102,10 +104,10 @@ class Program:
 def test_a_file_with_a_program_is_refused_and_does_not_run(tmp_path, capfd):
     (tmp_path / PICKLED).write_bytes(pickle.dumps({"w": Program()}))
     with pytest.raises(ModelError, match="take a model that has safetensors"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
     torch.save({"w": Program()}, tmp_path / PICKLED)
     with pytest.raises(ModelError, match="take a model that has safetensors"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
     assert "must not" not in capfd.readouterr().out
 
 
@@ -113,17 +115,17 @@ def test_what_is_no_tensor_and_a_damaged_file(tmp_path):
     path = tmp_path / PICKLED
     torch.save({"w": torch.zeros(2), "step": 7, "optimizer": {"a": torch.zeros(1)}}, path)
     with pytest.raises(ModelError, match=r"not tensors:\n.*step\n.*optimizer"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(ModelError, match="damaged"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
 
 
 def test_without_pytorch_the_error_says_what_to_type(tmp_path, monkeypatch):
     torch.save({"w": torch.zeros(2)}, tmp_path / PICKLED)
     monkeypatch.setattr(extras, "installed", lambda name: False)
     with pytest.raises(ToolchainError, match=r"wherry\[torch\]"):
-        open_checkpoint(tmp_path)
+        open_weights(tmp_path)
 
 
 @pytest.mark.parametrize("has", [True, False])
@@ -187,7 +189,7 @@ def test_sentencepiece(folder, monkeypatch):
         assert ours.encode(text, add_special_tokens=False) == theirs.encode(text)
     monkeypatch.setattr(extras, "installed", lambda module: module != "sentencepiece")
     with pytest.raises(ToolchainError, match=r"sentencepiece would read.*wherry\[tokenizers\]"):
-        tokenizer_files.tokenizer_json(folder)
+        tokenizer_files.tokenizer_json(read_folder(folder))
 
 
 PATTERN = (
@@ -308,7 +310,7 @@ def test_only_the_library_of_the_format_is_asked_for(folder, monkeypatch):
         (folder / "tokenizer.model").write_bytes(content)
         monkeypatch.setattr(extras, "installed", lambda module, needed=needed: module != needed)
         with pytest.raises(ToolchainError, match=f"{needed} would read") as caught:
-            tokenizer_files.tokenizer_json(folder)
+            tokenizer_files.tokenizer_json(read_folder(folder))
         assert other not in str(caught.value)
 
 

@@ -9,6 +9,7 @@ import pytest
 from wherry.artifact.head import HEAD, EmbeddingHead, ScoreHead, read_head
 from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import convert_model, ensure_artifact
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.forecast import forecast
 from wherry.compiler.load import describe
 from wherry.errors import ModelError
@@ -26,13 +27,15 @@ def edit(path, **values):
 def test_an_embedding_model(tmp_path):
     made = make(tmp_path / "model", EMBEDS)
     (made.folder / "sentence_bert_config.json").write_text('{"max_seq_length": 100}')
-    head = head_of(made.folder)
+    head = head_of(read_folder(made.folder).sentence)
     prompts = {"query": PROMPT, "document": ""}
     assert head == EmbeddingHead(normalize=True, max_tokens=100, prompts=prompts)
-    assert describe(made.folder).entries == ("embed",)
+    assert describe(read_folder(made.folder)).entries == ("embed",)
     out = convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
     assert read_head(out) == head
-    assert describe(out).entries == ("embed",)  # and its modules.json is not there any more
+    assert describe(read_folder(out)).entries == (
+        "embed",
+    )  # and its modules.json is not there any more
     assert not (out / "modules.json").exists()
 
 
@@ -48,17 +51,17 @@ def test_another_prompt_makes_the_weights_folder_anew(tmp_path):
 
 
 def test_without_normalisation(tmp_path):
-    assert head_of(make(tmp_path, ("Pooling",)).folder).normalize is False
+    assert head_of(read_folder(make(tmp_path, ("Pooling",)).folder).sentence).normalize is False
 
 
 def test_a_reranker(tmp_path):
     made = make(tmp_path, ("LogitScore",))
-    assert head_of(made.folder) == ScoreHead(yes=YES, no=NO)
-    assert describe(made.folder).entries == ("forward",)
+    assert head_of(read_folder(made.folder).sentence) == ScoreHead(yes=YES, no=NO)
+    assert describe(read_folder(made.folder)).entries == ("forward",)
 
 
 def test_a_plain_model_has_both_entries(tmp_path):
-    described = describe(make(tmp_path).folder)
+    described = describe(read_folder(make(tmp_path).folder))
     assert described.head is None
     assert described.entries == ("forward", "embed")
 
@@ -70,7 +73,7 @@ def test_a_model_that_was_saved_without_its_head(tmp_path):
     assert json.loads((tmp_path / "bare" / "config.json").read_text())["architectures"] == [
         "Qwen3Model"
     ]
-    assert describe(tmp_path / "bare").entries == ("embed",)
+    assert describe(read_folder(tmp_path / "bare")).entries == ("embed",)
     convert_model(str(tmp_path / "bare"), tmp_path / "out", quant="q0f32")
 
 
@@ -112,7 +115,7 @@ def test_what_cannot_be(tmp_path, file, values, said):
         path.write_text("{}")
     edit(path, **values)
     with pytest.raises(ModelError, match=said):
-        head_of(made.folder)
+        head_of(read_folder(made.folder).sentence)
 
 
 def test_a_decoder_has_no_head_of_classes(tmp_path):
@@ -121,7 +124,7 @@ def test_a_decoder_has_no_head_of_classes(tmp_path):
     (made.folder / "modules.json").write_text('[{"type": "a.Transformer", "path": ""}]')
     (made.folder / "config_sentence_transformers.json").write_text('{"model_type": "CrossEncoder"}')
     with pytest.raises(ModelError, match="has a head of classes; supported are those of encoders"):
-        describe(made.folder)
+        describe(read_folder(made.folder))
 
 
 @pytest.mark.parametrize("mode", ["mean", "cls"])
@@ -129,9 +132,9 @@ def test_a_decoder_has_its_last_token_alone(tmp_path, mode):
     made = make(tmp_path, EMBEDS)
     newer = {"pooling_mode": mode, "pooling_mode_lasttoken": False}
     (made.folder / "1_Pooling" / "config.json").write_text(json.dumps(newer))
-    assert head_of(made.folder).pooling == mode
+    assert head_of(read_folder(made.folder).sentence).pooling == mode
     with pytest.raises(ModelError, match=f"a decoder with the pooling {mode}"):
-        describe(made.folder)
+        describe(read_folder(made.folder))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,7 @@ def test_lower_case_that_the_tokenizer_has(tmp_path, normalizer):
     made = make(tmp_path, EMBEDS)
     (made.folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
     edit(made.folder / "tokenizer.json", normalizer=normalizer)
-    assert isinstance(head_of(made.folder), EmbeddingHead)
+    assert isinstance(head_of(read_folder(made.folder).sentence), EmbeddingHead)
 
 
 def test_the_longest_text_of_newer_folders(tmp_path):
@@ -154,14 +157,14 @@ def test_the_longest_text_of_newer_folders(tmp_path):
     config = made.folder / "tokenizer_config.json"
     for length, found in ((77, 77), (int(1e30), None), ("x", None)):
         config.write_text(json.dumps({"model_max_length": length}))
-        assert head_of(made.folder).max_tokens == found
+        assert head_of(read_folder(made.folder).sentence).max_tokens == found
 
 
 def test_newer_pooling_files(tmp_path):
     made = make(tmp_path, EMBEDS)
     newer = {"embedding_dimension": 64, "pooling_mode": "lasttoken", "include_prompt": True}
     (made.folder / "1_Pooling" / "config.json").write_text(json.dumps(newer))
-    assert head_of(made.folder) is not None
+    assert head_of(read_folder(made.folder).sentence) is not None
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,7 @@ def test_modules_that_are_not_known(tmp_path, modules, said):
     made = make(tmp_path, EMBEDS)
     (made.folder / "modules.json").write_text(modules)
     with pytest.raises(ModelError, match=said):
-        head_of(made.folder)
+        head_of(read_folder(made.folder).sentence)
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"kind": "embedding", "pooling": "median"}', "[]"])
@@ -196,6 +199,6 @@ def test_a_forecast_knows_what_is_compiled(tmp_path, modules):
     made = make(tmp_path / "model", modules)
     options = {"target": "cpu", "quant": "q0f32", "kv_dtype": "float32"}
     manifest = read_manifest(ensure_artifact(str(made.folder), out=tmp_path / "out", **options))
-    found = forecast(str(made.folder), made.folder, **options)
+    found = forecast(str(made.folder), read_folder(made.folder), **options)
     assert found.memory == manifest.memory
     assert manifest.capabilities == (("embedding",) if modules else ("completion", "embedding"))

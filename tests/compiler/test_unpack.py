@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from wherry.compiler.checkpoint.assemble import blocks
-from wherry.compiler.checkpoint.formats import open_checkpoint
+from wherry.compiler.checkpoint.formats import open_weights
 from wherry.compiler.checkpoint.unpack import mxfp4
 from wherry.errors import ModelError
 from wherry.models.arch import Architecture, heads, plan, spare_layers, stack, unpack
@@ -25,7 +25,7 @@ def arch(*words):
 def made(tmp_path, words, ours, tensors, config=None):
     """The parameters, by name, of a checkpoint of `tensors`."""
     save_file({k: torch.tensor(v) for k, v in tensors.items()}, tmp_path / "model.safetensors")
-    checkpoint = open_checkpoint(tmp_path)
+    checkpoint = open_weights(tmp_path)
     found = plan(arch(*words), ours, checkpoint.shapes, config)
     result = {}
     for p in found.parameters:

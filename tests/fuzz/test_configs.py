@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import transformers
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.library.export import export, parameters
 from wherry.compiler.load import describe
 from wherry.errors import WherryError
@@ -80,7 +81,7 @@ def attempt(config: dict[str, Any], folder: Path, *, exported: bool) -> None:
     """Do what a compilation does with config.json before weights are read."""
     (folder / "config.json").write_text(json.dumps(config))
     try:
-        described = describe(folder).at(LONG)
+        described = describe(read_folder(folder)).at(LONG)
         parameters(described.arch, described.config, described.entries)
         if exported:
             export(

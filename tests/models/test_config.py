@@ -15,6 +15,7 @@ import pytest
 import transformers
 
 import wherry
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.load import architectures, describe
 from wherry.errors import ModelError
 from wherry.models.arch import RopeConfig, read_config
@@ -156,7 +157,7 @@ LLAMA = SMALL | {"model_type": "llama", "rope_theta": 10000.0}
 
 def described(tmp_path, text):
     (tmp_path / "config.json").write_text(text if isinstance(text, str) else json.dumps(text))
-    return describe(tmp_path)
+    return describe(read_folder(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_all_numbers_out_of_range_are_in_one_error(tmp_path):
 def test_text_that_is_no_configuration(tmp_path, text, said):
     (tmp_path / "config.json").write_bytes(text.encode(errors="surrogatepass"))
     with pytest.raises(ModelError, match=said):
-        describe(tmp_path)
+        describe(read_folder(tmp_path))
 
 
 @pytest.mark.parametrize("name", architectures())

@@ -10,6 +10,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.load import describe
 
 from ..support import gpu
@@ -89,7 +90,7 @@ def test_classes_against_transformers(name, tmp_path):
     model = save(tmp_path, CASES[name], kind, num_labels=3)
     if CASES[name].published:
         _rename(tmp_path / "model.safetensors", CASES[name].model_type, CASES[name].named)
-    assert describe(tmp_path).head.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert describe(read_folder(tmp_path)).head.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
     folder = compiled(tmp_path)
     for text in prompts_for(model.config.vocab_size)[1:]:
         with torch.no_grad():

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.load import describe
 from wherry.errors import ModelError
 
@@ -64,7 +65,7 @@ JINA = {
 
 def read(folder: Path, fields: dict[str, Any]) -> Any:
     (folder / "config.json").write_text(json.dumps(SIZES | fields))
-    return describe(folder).config
+    return describe(read_folder(folder)).config
 
 
 def test_gte_of_its_older_code(tmp_path):

@@ -7,6 +7,7 @@ import json
 import pytest
 import transformers
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.choices import Limits
 from wherry.compiler.load import describe, families
 from wherry.errors import ModelError, UsageError
@@ -71,7 +72,7 @@ def test_a_context_beyond_the_chunk_is_refused(tmp_path):
     fields = {"model_type": "llama4_text", **SIZES, "num_hidden_layers": LAYERS}
     (tmp_path / "config.json").write_text(json.dumps(fields))
     with pytest.raises(UsageError, match="only the first is supported; it ends at 8192: --context"):
-        Limits(context=8193).deployment(describe(tmp_path))
+        Limits(context=8193).deployment(describe(read_folder(tmp_path)))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from wherry.compiler.api import convert_model
+from wherry.compiler.checkpoint.folder import read_folder
+from wherry.compiler.checkpoint.text_part import READ, others, text_names, text_part
 from wherry.compiler.load import describe
-from wherry.compiler.text_part import READ, others, text_names, text_part
 from wherry.compiler.weight_cache import load_state
 from wherry.errors import ModelError
 
@@ -150,7 +151,7 @@ def test_the_configuration_that_gemma_3_4b_comes_with(tmp_path):
         "vision_config": {"hidden_size": 1152, "model_type": "siglip_vision_model"},
     }
     (tmp_path / "config.json").write_text(json.dumps(given))
-    found = describe(tmp_path)
+    found = describe(read_folder(tmp_path))
     official = transformers.AutoConfig.for_model(**given).text_config
     config = found.config
     assert found.is_part and found.arch.name == "gemma3_text"
@@ -214,5 +215,5 @@ def test_names_of_all_spellings():
 def test_what_is_not_read_is_named(given, said, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(given))
     with pytest.raises(ModelError) as caught:
-        describe(tmp_path)
+        describe(read_folder(tmp_path))
     assert said in str(caught.value)

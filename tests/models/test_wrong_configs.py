@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe
 from wherry.errors import ModelError
@@ -79,7 +80,7 @@ def test_the_field_is_named(name, tmp_path):
     config |= change(config) if callable(change) else change
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match=said):
-        describe(tmp_path)
+        describe(read_folder(tmp_path))
 
 
 def test_a_net_for_the_rest(tmp_path, monkeypatch):
@@ -90,7 +91,7 @@ def test_a_net_for_the_rest(tmp_path, monkeypatch):
     with pytest.raises(ModelError, match=r"^own$"), about_config("boat"):
         raise ModelError("own")
     (tmp_path / "config.json").write_text(json.dumps(complete_config("llama")))
-    found = describe(tmp_path)
+    found = describe(read_folder(tmp_path))
     monkeypatch.setattr(type(found.config), "biases", lambda self: [][1])
     with pytest.raises(ModelError, match="IndexError"):
         parameters(found.arch, found.config)

@@ -15,14 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from wherry.base.json_file import read_object
-from wherry.base.locks import making, touch
-from wherry.base.temporary import write_atomically
 from wherry.cache.entries import safe
 from wherry.errors import ModelError
 from wherry.hub.file_names import GGUF_RECORD as RECORD
 from wherry.hub.gguf_files import stem
 
+from ..folder import write_folder
 from .header import Header
 from .opening import GgufModel, files_of, open_model
 from .reencoding import common, nearest
@@ -53,53 +51,9 @@ def unfold(file: Path, home: Path) -> Path:
     files = files_of(file)
     place = hashlib.sha256(str(files[0].resolve()).encode()).hexdigest()[:12]
     folder = home / f"{safe(stem(file.name))}-gguf-{place}"
-    if not _is_made(folder, key := _key(files)):
-        contents = _contents(open_model(file), key)
-        with making(folder, f"the configuration of {file.name}"):
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / RECORD).unlink(missing_ok=True)
-            for name, content in contents.items():
-                write_atomically(folder / name, content)
-    touch(folder)
-    return folder
-
-
-def source_of(folder: Path) -> Path | None:
-    """Return the GGUF file for which `unfold` created a folder; None for other folders.
-
-    Raises:
-        ModelError: the folder's wherry-gguf.json is damaged.
-    """
-    return Path(_record(folder)["file"]) if (folder / RECORD).is_file() else None
-
-
-def scheme_of(folder: Path) -> str:
-    """Return the name of the quantization scheme closest to the types in the GGUF file."""
-    return _record(folder)["scheme"]
-
-
-def label_of(folder: Path) -> str:
-    """Return the type that most weights in the GGUF file have, such as "Q4_K"."""
-    return _record(folder)["label"]
-
-
-def _is_made(folder: Path, key: str) -> bool:
-    try:
-        return read_object(folder / RECORD).get("key") == key
-    except (OSError, ValueError):
-        return False
-
-
-def _record(folder: Path) -> dict[str, str]:
-    try:
-        found = read_object(folder / RECORD)
-        return {
-            "file": str(found["file"]),
-            "scheme": str(found["scheme"]),
-            "label": str(found["label"]),
-        }
-    except (OSError, ValueError, KeyError) as e:
-        raise ModelError(f"{folder / RECORD} is damaged ({e!r}). Remove {folder}") from e
+    key = _key(files)
+    what = f"the configuration of {file.name}"
+    return write_folder(folder, RECORD, key, lambda: _contents(open_model(file), key), what)
 
 
 def _key(files: tuple[Path, ...]) -> str:

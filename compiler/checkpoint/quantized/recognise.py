@@ -79,14 +79,13 @@ class Quantized:
         pieces.require_none_wrong(self.name)
 
 
-def recognise(folder: Path) -> Quantized | None:
-    """Return how the weights of a model folder are quantized; None: they are not.
+def recognise(folder: Path, config: Mapping[str, Any]) -> Quantized | None:
+    """Return how the weights of a folder with a config.json are quantized; None: they are not.
 
     Raises:
         ModelError: the format is not supported.
     """
     path = folder / "config.json"
-    config = read_json(path) if path.is_file() else {}
     text = config.get("text_config")
     places = (config, text if isinstance(text, Mapping) else {})
     of_mlx = config.get("quantization")  # which mlx-lm repeats as `quantization_config`

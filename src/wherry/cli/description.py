@@ -12,7 +12,6 @@ from wherry.artifact.card import Card, read_card
 from wherry.artifact.head import ClassHead, EmbeddingHead
 from wherry.artifact.manifest import MANIFEST, read_manifest
 from wherry.cache.entries import Entry, entries
-from wherry.compiler.forecast import described_folder
 from wherry.compiler.load import Described
 from wherry.runtime.load.options import LoadOptions
 from wherry.runtime.text.chat_template import source_of
@@ -32,11 +31,8 @@ def describe(model: str, options: LoadOptions) -> dict[str, Any]:
         UsageError: an option does not fit a compiled folder.
         ModelError: there is no such model.
     """
-    given = Path(model).expanduser()
-    if (given / MANIFEST).is_file():
-        return _described(look(model, given, options), given, entries())
-    with described_folder(model) as folder:
-        return _described(look(model, folder, options), folder, entries())
+    with look(model, options) as (facts, folder):
+        return _described(facts, folder, entries())
 
 
 def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, Any]:

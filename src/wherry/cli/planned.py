@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
@@ -141,42 +142,47 @@ def _may_draft(found: Facts, options: LoadOptions) -> bool:
 
 def _look(model: str, options: LoadOptions) -> tuple[Facts, int | None]:
     """Describe a model, and measure the memory of a process that is about to load it."""
-    from wherry.compiler.forecast import described_folder
-
-    given = Path(model).expanduser()
-    if (given / MANIFEST).is_file():
-        return look(model, given, options), program_memory.measured(given)
-    with described_folder(model) as folder:
-        return look(model, folder, options), program_memory.measured(folder, compiler=True)
+    with look(model, options) as (facts, folder):
+        compiled = (folder / MANIFEST).is_file()
+        return facts, program_memory.measured(folder, compiler=not compiled)
 
 
-def look(model: str, folder: Path, options: LoadOptions) -> Facts:
-    """Describe a model for memory planning.
+@contextmanager
+def look(model: str, options: LoadOptions) -> Iterator[tuple[Facts, Path]]:
+    """Describe a model for memory planning; yield it, and its compiled folder or its small files'.
 
     Args:
         model: MODEL of the command line.
-        folder: a compiled folder, or one with the model's small files.
         options: options of its compilation.
 
     Raises:
         UsageError: an option does not fit a compiled folder.
     """
-    from wherry.compiler.forecast import forecast
+    from wherry.compiler.forecast import described_folder, forecast
+
+    given = Path(model).expanduser()
+    if (given / MANIFEST).is_file():
+        loading.resolve(model, **for_compiler(options))
+        yield _of_compiled(given), given
+        return
+    chosen: dict[str, Any] = {**for_compiler(options)}
+    with described_folder(model) as folder:
+        made = forecast(model, folder, **chosen)
+        own = shares_of(made.plan, made.shapes)
+        target, label = made.target, made.quantization
+        yield Facts(made, target, label, made.described, made.parameters, own), folder.path
+
+
+def _of_compiled(folder: Path) -> Facts:
+    from wherry.compiler.checkpoint.folder import read_folder
     from wherry.compiler.library.export import parameters
     from wherry.compiler.load import describe
 
-    if (folder / MANIFEST).is_file():
-        loading.resolve(model, **for_compiler(options))
-        manifest = read_manifest(folder)
-        described = describe(folder)
-        shapes = parameters(described.arch, described.config, described.entries)
-        count = sum(map(prod, shapes.values()))
-        own = shares_of(manifest.plan, shapes)
-        return Facts(manifest, manifest.target, manifest.quantization, described, count, own)
-    chosen: dict[str, Any] = {**for_compiler(options)}
-    made = forecast(model, folder, **chosen)
-    own = shares_of(made.plan, made.shapes)
-    return Facts(made, made.target, made.quantization, made.described, made.parameters, own)
+    manifest, described = read_manifest(folder), describe(read_folder(folder))
+    shapes = parameters(described.arch, described.config, described.entries)
+    count = sum(map(prod, shapes.values()))
+    own = shares_of(manifest.plan, shapes)
+    return Facts(manifest, manifest.target, manifest.quantization, described, count, own)
 
 
 def shares_of(

@@ -38,3 +38,8 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path} cannot be read: {e.strerror}.") from e
     except ValueError as e:
         raise ModelError(f"{path} is not JSON, or no object: {e}.") from e
+
+
+def optional_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object as `read_json`; {} if there is no such file."""
+    return read_json(path) if path.is_file() else {}

@@ -14,7 +14,8 @@ https://sbert.net/docs/cross_encoder/usage/custom_models.html.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from wherry.base.json_file import parse_object
 from wherry.errors import ModelError, listing, shown
 
 from .file_names import MODULES, SENTENCE_TRANSFORMERS
-from .folder import read_json
+from .folder import optional_json, read_json
 
 _EMBEDDING = "Transformer -> Pooling [-> Dense]... [-> Normalize]"
 _SCORE = ("Transformer", "LogitScore")
@@ -49,41 +50,92 @@ _ACTIVATIONS = {
 }
 
 
-def head_of(folder: Path) -> Head | None:
-    """Read the output head from the folder's modules.json; None: there is no such file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceFiles:
+    """The small files that sentence-transformers adds to a folder; of one without them, empty."""
+
+    folder: Path
+    modules: tuple[Mapping[str, Any], ...] | None  # of modules.json; None: there is none
+    texts: Mapping[str, Any]  # content of config_sentence_transformers.json
+    limits: Mapping[str, Any]  # content of sentence_bert_config.json
+    tokenizer: Mapping[str, Any]  # content of tokenizer_config.json
+
+    @classmethod
+    def read(cls, folder: Path, tokenizer: Mapping[str, Any]) -> SentenceFiles:
+        """Read the files of a folder.
+
+        Raises:
+            ModelError: a file is damaged.
+        """
+        texts, limits = (optional_json(folder / name) for name in SENTENCE_TRANSFORMERS[1:])
+        modules = _modules(folder / MODULES) if (folder / MODULES).is_file() else None
+        return cls(folder=folder, modules=modules, texts=texts, limits=limits, tokenizer=tokenizer)
+
+    @property
+    def is_cross_encoder(self) -> bool:
+        """Return whether config_sentence_transformers.json says that the model scores pairs.
+
+        sentence-transformers writes it from version 5.4 on.
+        """
+        return self.texts.get("model_type") == "CrossEncoder"
+
+    @property
+    def longest_text(self) -> int | None:
+        """Return the tokens of a text, or of a pair, at most; None: the folder does not say.
+
+        Raises:
+            ModelError: max_seq_length is no number of tokens.
+        """
+        problems: list[str] = []
+        longest = _longest(self, problems)
+        if problems:
+            raise ModelError(f"{self.folder} cannot be read:\n{listing(problems)}")
+        return longest
+
+    @property
+    def dense_folders(self) -> list[Path]:
+        """Return the folders of the modules Dense, in their order, which have weights."""
+        modules = self.modules or ()
+        pairs = zip(modules, _names(modules), strict=True)
+        return [
+            self.folder / _path(self.folder, module) for module, name in pairs if name == "Dense"
+        ]
+
+
+def head_of(files: SentenceFiles) -> Head | None:
+    """Return the output head that modules.json describes; None: there is no such file.
 
     Raises:
         ModelError: lists all unsupported modules.
     """
-    if not (folder / MODULES).is_file():
+    folder, modules = files.folder, files.modules
+    if modules is None:
         return None
-    modules = _modules(folder / MODULES)
     names = _names(modules)
-    if is_cross_encoder(folder) and names == ("Transformer",):
+    if files.is_cross_encoder and names == ("Transformer",):
         return None  # config.json describes its head of classes
     is_score, chain = names == _SCORE, list(names)
     if chain[-1:] == ["Normalize"]:
         chain.pop()
     while chain[2:] and chain[-1] == "Dense":
         chain.pop()
-    if not is_score and (chain != ["Transformer", "Pooling"] or is_cross_encoder(folder)):
-        kind = "a cross-encoder with" if is_cross_encoder(folder) else "an embedding model with"
+    if not is_score and (chain != ["Transformer", "Pooling"] or files.is_cross_encoder):
+        kind = "a cross-encoder with" if files.is_cross_encoder else "an embedding model with"
         supported = [_EMBEDDING, f"{' -> '.join(_SCORE)} (a cross-encoder)"]
         supported += ["Transformer, a class ...ForSequenceClassification (a cross-encoder)"]
         raise ModelError(
             f"{folder / MODULES} describes {kind} the modules {' -> '.join(names) or '(none)'}; "
             f"supported are\n{listing(supported)}"
         )
-    texts, limits = (_optional(folder / name) for name in SENTENCE_TRANSFORMERS[1:])
-    problems = []
-    if limits.get("do_lower_case") and not _lowercases(folder):
+    problems: list[str] = []
+    if files.limits.get("do_lower_case") and not _lowercases(folder):
         problems.append(
             "do_lower_case: found true, supported is false with a tokenizer that keeps capitals"
         )
     second = _module_config(folder, modules[1])
     made: dict[str, Any] = {
-        "prompts": _prompts(texts, problems),
-        "default_prompt": texts.get("default_prompt_name"),
+        "prompts": _prompts(files.texts, problems),
+        "default_prompt": files.texts.get("default_prompt_name"),
     }
     if is_score:
         made |= {ours: _token(second, theirs, problems) for ours, theirs in _TOKENS.items()}
@@ -97,7 +149,7 @@ def head_of(folder: Path) -> Head | None:
                 if name == "Dense"
             ),
             "normalize": names[-1] == "Normalize",
-            "max_tokens": _longest(folder, limits, problems),
+            "max_tokens": _longest(files, problems),
         }
         if second.get("include_prompt") is False and any(made["prompts"].values()):
             problems.append("include_prompt of Pooling: found false, supported is true")
@@ -109,46 +161,11 @@ def head_of(folder: Path) -> Head | None:
     raise ModelError(f"{folder} cannot be what its {MODULES} says:\n{listing(problems)}")
 
 
-def is_cross_encoder(folder: Path) -> bool:
-    """Return whether config_sentence_transformers.json says that the model scores pairs of texts.
-
-    sentence-transformers writes it from version 5.4 on.
-    """
-    return _optional(folder / SENTENCE_TRANSFORMERS[1]).get("model_type") == "CrossEncoder"
-
-
-def activation_of(folder: Path) -> Any:
-    """Return the torch class that a cross-encoder's folder applies to its logits; None: none."""
-    return _optional(folder / SENTENCE_TRANSFORMERS[1]).get("activation_fn")
-
-
-def longest_text(folder: Path) -> int | None:
-    """Return the tokens of a text, or of a pair, at most; None: the folder does not say.
-
-    Raises:
-        ModelError: max_seq_length is no number of tokens.
-    """
-    problems: list[str] = []
-    found = _longest(folder, _optional(folder / SENTENCE_TRANSFORMERS[2]), problems)
-    if problems:
-        raise ModelError(f"{folder} cannot be read:\n{listing(problems)}")
-    return found
-
-
-def dense_folders(folder: Path) -> list[Path]:
-    """Return the folders of the modules Dense, in their order, which have weights."""
-    if not (folder / MODULES).is_file():
-        return []
-    modules = _modules(folder / MODULES)
-    pairs = zip(modules, _names(modules), strict=True)
-    return [folder / _path(folder, module) for module, name in pairs if name == "Dense"]
-
-
-def _names(modules: list[Mapping[str, Any]]) -> tuple[str, ...]:
+def _names(modules: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(str(module.get("type", "")).rpartition(".")[2] for module in modules)
 
 
-def _modules(path: Path) -> list[Mapping[str, Any]]:
+def _modules(path: Path) -> tuple[Mapping[str, Any], ...]:
     try:
         text = path.read_text()
         modules = parse_object(f'{{"modules": {text}}}')["modules"]
@@ -156,7 +173,7 @@ def _modules(path: Path) -> list[Mapping[str, Any]]:
             raise ValueError("it holds no list of objects")
     except (OSError, ValueError, KeyError) as e:
         raise ModelError(f"{path} cannot be read: {e}.") from e
-    return modules
+    return tuple(modules)
 
 
 def _module_config(folder: Path, module: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,10 +187,6 @@ def _path(folder: Path, module: Mapping[str, Any]) -> str:
     if not name or Path(name).name != name or name.startswith("."):
         raise ModelError(f"{folder / MODULES}: path {name[:100]!r} is no folder of the model's")
     return name
-
-
-def _optional(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}
 
 
 def _prompts(texts: Mapping[str, Any], problems: list[str]) -> dict[str, str]:
@@ -196,7 +209,7 @@ def _token(config: Mapping[str, Any], name: str, problems: list[str]) -> int:
 
 def _lowercases(folder: Path) -> bool:
     """Return whether the tokenizer itself lowercases texts."""
-    found = _optional(folder / "tokenizer.json").get("normalizer")
+    found = optional_json(folder / "tokenizer.json").get("normalizer")
     steps = found.get("normalizers") if isinstance(found, dict) else None
     for step in steps if isinstance(steps, list) else [found]:
         if isinstance(step, dict) and (
@@ -206,12 +219,12 @@ def _lowercases(folder: Path) -> bool:
     return False
 
 
-def _longest(folder: Path, limits: Mapping[str, Any], problems: list[str]) -> int | None:
-    longest = limits.get("max_seq_length")
+def _longest(files: SentenceFiles, problems: list[str]) -> int | None:
+    longest = files.limits.get("max_seq_length")
     if longest is None:
         # Tokenizers without a limit have a huge number, which transformers writes for infinity.
-        told = _optional(folder / "tokenizer_config.json").get("model_max_length")
-        return told if type(told) is int and 0 < told < 2**31 else None
+        limit = files.tokenizer.get("model_max_length")
+        return limit if type(limit) is int and 0 < limit < 2**31 else None
     if type(longest) is int and longest > 0:
         return longest
     problems.append(

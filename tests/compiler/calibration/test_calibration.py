@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from wherry.compiler.api import Allowed, convert_model
 from wherry.compiler.calibration import choice, encode, worker
 from wherry.compiler.calibration.program import Captured, run
 from wherry.compiler.checkpoint.assemble import blocks
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.encoding import read_plan
 from wherry.compiler.library.export import parameters
 from wherry.compiler.load import Described, describe
@@ -71,11 +73,10 @@ def nightly(*names: str) -> list[Any]:
     return [pytest.param(name, marks=pytest.mark.nightly) for name in names]
 
 
-def matrices(source: Path, described: Described) -> dict[str, np.ndarray]:
+def matrices(described: Described) -> dict[str, np.ndarray]:
     """Return the parameters of a checkpoint by name, in floats."""
     shapes = parameters(described.arch, described.config)
-    part = described.raw if described.is_part else None
-    checkpoint, made, _ = read_plan(source, described.arch, shapes, part=part)
+    checkpoint, made, _ = read_plan(described, shapes)
     found = {}
     for plan in made.parameters:
         rows = [np.atleast_1d(rows) for _, rows in blocks(plan, checkpoint)]
@@ -104,9 +105,12 @@ def results(w: np.ndarray, x: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
 def test_the_program_computes_what_transformers_does(tmp_path, name):
     """With exact weights."""
     case = CASES[name]
-    model, described = save(tmp_path, case.model_type, **case.config), describe(tmp_path)
+    model, described = (
+        save(tmp_path, case.model_type, **case.config),
+        describe(read_folder(tmp_path)),
+    )
     exact, names = find("q0f32"), []
-    captured, weights = Captured.of(described, exact), matrices(tmp_path, described)
+    captured, weights = Captured.of(described, exact), matrices(described)
 
     def linear(name: str, x: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
         names.append(name)
@@ -179,7 +183,7 @@ def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
             return made[name.split(".")[-1]]
         return state[name]
 
-    described = describe(source)
+    described = describe(read_folder(source))
     captured = Captured.of(described, find("q8f32_1"))
     texts = windows(given(source / "mill.txt"), source, 64)
     head = run(captured, described, find("q8f32_1"), texts, stored, linear)
@@ -222,8 +226,8 @@ def test_experts_and_recurrent_layers_have_less_error_than_by_search(tmp_path, n
         kind: convert_model(str(source), tmp_path / kind, quant="q4f16_1", calibration=given)
         for kind, given in (("searched", "none"), ("calibrated", str(text)))
     }
-    described, exact = describe(source), find("q0f32")
-    weights, captured = matrices(source, described), Captured.of(described, exact)
+    described, exact = describe(read_folder(source)), find("q0f32")
+    weights, captured = matrices(described), Captured.of(described, exact)
     texts = windows(given(text), source, 64)
 
     def hidden(folder: Path | None) -> np.ndarray:
@@ -275,12 +279,13 @@ def test_what_is_not_calibrated_is_said(folder, tmp_path, caplog, quant, said):
 
 
 def test_the_default_calibrates_models_that_gain_and_are_quick(folder, tmp_path, monkeypatch):
-    described = describe(folder)
+    described = describe(read_folder(folder))
     shapes = parameters(described.arch, described.config)
 
     def calibrated(quant: str = "q4f16_1", source: Path = folder) -> bool:
         scheme, mix = base_of(quant), mix_of(quant)
-        return bool(choice.calibration_of(described, choice.AUTO, source, shapes, scheme, mix))
+        given = replace(described, folder=replace(described.folder, path=source))
+        return bool(choice.calibration_of(given, choice.AUTO, shapes, scheme, mix))
 
     assert not calibrated()  # of a test's size
     monkeypatch.setattr(choice, "_LEAST_WEIGHTS", 1)

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from wherry.compiler.api import Limits, convert_model, ensure_artifact
 from wherry.compiler.checkpoint.assemble import blocks
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.gguf.header import read_header
 from wherry.compiler.checkpoint.gguf.opening import open_gguf, open_model
@@ -200,7 +201,7 @@ def test_a_folder_and_its_gguf_are_one_model(converted, name):
     folder = converted[name]
     why = folder / "model.txt"
     assert not why.exists(), why.read_text()
-    ours, model = describe(folder), open_model(folder / "model.gguf")
+    ours, model = describe(read_folder(folder)), open_model(folder / "model.gguf")
     kind = FAMILIES[name].get("model_type", ours.arch.name)
     assert model.config["model_type"] == kind
     arch = families()[kind]
@@ -214,7 +215,7 @@ def test_a_folder_and_its_gguf_are_one_model(converted, name):
     exact = ours.arch.name not in ROUNDED
     for got, wanted in zip(
         weights(arch, shapes, open_gguf(folder / "model.gguf"), config),
-        weights(ours.arch, shapes, open_checkpoint(folder), ours.config),
+        weights(ours.arch, shapes, open_checkpoint(read_folder(folder)), ours.config),
         strict=True,
     ):
         np.testing.assert_allclose(

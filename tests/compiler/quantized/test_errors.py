@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.load import describe
 from wherry.errors import ModelError
@@ -63,7 +64,7 @@ QUICK, ALL = 20, 500  # mutants of each format
 def test_what_is_not_read_is_named(settings, named, tmp_path):
     folder = writing.save(tmp_path, {"a.weight": np.ones((4, 4), np.float32)}, settings)
     with pytest.raises(ModelError, match=named) as e:
-        open_checkpoint(folder)
+        open_checkpoint(read_folder(folder))
     assert str(folder) in str(e.value)
 
 
@@ -72,13 +73,13 @@ def test_it_is_named_before_weights_are_downloaded(tmp_path):
         json.dumps({"model_type": "llama", "quantization_config": {"quant_method": "aqlm"}})
     )
     with pytest.raises(ModelError, match=r"'aqlm', a format of weights .* --quant q4f16_1"):
-        describe(tmp_path)
+        describe(read_folder(tmp_path))
 
 
 def test_a_folder_without_quantized_weights(tmp_path):
     writing.save(tmp_path, {"a.weight": np.ones((4, 4), np.float16)}, CASES["gptq"].settings)
     with pytest.raises(ModelError, match="describes GPTQ weights, and none of the 1 tensors"):
-        open_checkpoint(tmp_path)
+        open_checkpoint(read_folder(tmp_path))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -95,7 +96,7 @@ def test_missing_tensors_are_listed(name, tmp_path):
         folder = tmp_path / str(number)
         writing.save(folder, rest, None, **case.config)
         try:
-            shapes = open_checkpoint(folder).shapes
+            shapes = open_checkpoint(read_folder(folder)).shapes
         except ModelError as e:
             assert MODULE in str(e) or "none of the" in str(e)
         else:  # what is left shows as tensors that no model has
@@ -109,7 +110,7 @@ def test_an_index_of_groups_that_do_not_exist(tmp_path):
         tmp_path, {MODULE + s: a for s, a in made.items()}, CASES["gptq"].settings
     )
     with pytest.raises(ModelError, match=r"g_idx has groups 0 to 1000, and 3 scales a column"):
-        open_checkpoint(folder).read(f"{MODULE}weight")
+        open_checkpoint(read_folder(folder)).read(f"{MODULE}weight")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_groups_that_do_not_divide_the_columns(name, axis, tmp_path):
     tensors = {MODULE + s: a for s, a in made.items()}
     writing.save(folder, tensors, None, **case.config)
     with pytest.raises(ModelError, match=r"scales? has 7 groups for \d+ columns"):
-        open_checkpoint(folder)
+        open_checkpoint(read_folder(folder))
 
 
 def test_a_lying_shape(tmp_path):
@@ -137,7 +138,7 @@ def test_a_lying_shape(tmp_path):
         tmp_path, {MODULE + s: a for s, a in made.items()}, CASES["compressed-4"].settings
     )
     with pytest.raises(ModelError, match=r"is no matrix \[1099511627776, 1099511627776\]"):
-        open_checkpoint(folder)
+        open_checkpoint(read_folder(folder))
 
 
 def _changed(value, rng):
@@ -198,7 +199,7 @@ def _survives(name, tmp_path, count):
     for seed in range(count):
         mutant = _mutant(folder, tmp_path / "mutant", seed)
         try:
-            checkpoint = open_checkpoint(mutant)
+            checkpoint = open_checkpoint(read_folder(mutant))
             for tensor in checkpoint.tensors:
                 if len(checkpoint.tensors[tensor].shape) == 2:
                     checkpoint.require_floats([tensor])

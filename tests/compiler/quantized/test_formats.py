@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.quantized import bits
 from wherry.models.arch import Groups
@@ -43,7 +44,7 @@ def case(request):
 
 def test_floats_are_exact_in_any_block_of_rows(case, tmp_path):
     folder, (left,) = folder_of(case, tmp_path)
-    checkpoint = open_checkpoint(folder)
+    checkpoint = open_checkpoint(read_folder(folder))
     assert checkpoint.shapes == {"model.norm.weight": (IN,), f"{MODULE}weight": (OUT, IN)}
     name = f"{MODULE}weight"
     checkpoint.require_floats(checkpoint.tensors)
@@ -65,7 +66,7 @@ def whole(rows):
 
 def test_the_scheme_has_the_same_bits(case, tmp_path):
     folder, (left,) = folder_of(case, tmp_path)
-    found = kept(open_checkpoint(folder), MODULE)
+    found = kept(open_checkpoint(read_folder(folder)), MODULE)
     if case.scheme is None and not found:
         return
     (rows,) = found
@@ -84,7 +85,7 @@ def test_a_parameter_of_several_matrices(tmp_path):
     names = [f"model.layers.0.self_attn.{x}_proj." for x in "qkv"]
     for name, runs in (("gptq", 1), ("gptq-act-order", 1), ("awq", 1)):
         folder, left = folder_of(CASES[name], tmp_path / name, names)
-        found = kept(open_checkpoint(folder), *names)
+        found = kept(open_checkpoint(read_folder(folder)), *names)
         assert len(found) == runs
         np.testing.assert_array_equal(
             found[0].scheme.decode(whole(found[0]), IN), np.concatenate(left)
@@ -95,7 +96,7 @@ def test_a_parameter_of_several_matrices(tmp_path):
         tensors |= {name + suffix: array for suffix, array in made.items()}
         left.append(matrix)
     folder = writing.save(tmp_path / "orders", tensors, CASES["gptq-act-order"].settings)
-    first, second = kept(open_checkpoint(folder), *names)
+    first, second = kept(open_checkpoint(read_folder(folder)), *names)
     assert (first.rows, second.rows) == (OUT, 2 * OUT)
     assert (whole(first)[ORDER] != whole(second)[ORDER]).any()
     np.testing.assert_array_equal(second.scheme.decode(whole(second)), np.concatenate(left[1:]))
@@ -106,7 +107,7 @@ def test_a_target_that_has_no_kernels_for_zero_points(name, tmp_path):
     """4 bits with zero points also fit into 8 bits of our own; minimums do not."""
     folder, (left,) = folder_of(CASES[name], tmp_path)
     plan = ParameterPlan("x.weight", (OUT, IN), (Piece(f"{MODULE}weight", 0, OUT, None),))
-    (rows,) = open_checkpoint(folder).kept(plan, portable())
+    (rows,) = open_checkpoint(read_folder(folder)).kept(plan, portable())
     expected = {"awq": "q8f16_1", "gptq-asymmetric-order": "q8f16_1_ordered"}
     assert rows.scheme.name == expected.get(name, CASES[name].scheme)
     np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), left)
@@ -121,7 +122,7 @@ def experts(folder, *names, wanted=None):
         tuple(Piece(name, 0, OUT, None) for name in each),
         stacked=True,
     )
-    return open_checkpoint(folder).kept(plan, wanted)
+    return open_checkpoint(read_folder(folder)).kept(plan, wanted)
 
 
 @pytest.mark.parametrize(("wanted", "scheme"), [(None, "affine4f16_g128"), (portable(), "q8f16_1")])
@@ -161,7 +162,7 @@ def test_experts_with_an_order_of_columns_are_encoded(tmp_path):
 def test_rows_in_another_order(tmp_path):
     folder, (left,) = folder_of(CASES["gptq"], tmp_path)
     order = Groups(heads=13, kv_heads=2, head_dim=8)
-    (rows,) = kept(open_checkpoint(folder), MODULE, order=order)
+    (rows,) = kept(open_checkpoint(read_folder(folder)), MODULE, order=order)
     expected = left[order.source(np.arange(OUT))]
     np.testing.assert_array_equal(rows.scheme.decode(whole(rows)), expected)
 
@@ -176,7 +177,7 @@ def test_floats_beside_stay_floats(dtype, scheme, tmp_path):
     made, _ = writing.gptq(weights())
     tensors = {MODULE + suffix: array for suffix, array in made.items()}
     writing.save(tmp_path, tensors | {"embed.weight": table}, CASES["gptq"].settings)
-    (rows,) = kept(open_checkpoint(tmp_path), "embed.")
+    (rows,) = kept(open_checkpoint(read_folder(tmp_path)), "embed.")
     assert rows.scheme.name == scheme
     error = np.abs(whole(rows)["weight"].astype(np.float32) - table.astype(np.float32))
     assert error.max() <= 2**-25
@@ -189,7 +190,7 @@ def test_bfloat16_that_float16_cannot_have_becomes_float32(tmp_path):
     made, _ = writing.gptq(weights())
     tensors = {MODULE + suffix: array for suffix, array in made.items()}
     writing.save(tmp_path, tensors | {"embed.weight": table}, CASES["gptq"].settings)
-    (rows,) = kept(open_checkpoint(tmp_path), "embed.")
+    (rows,) = kept(open_checkpoint(read_folder(tmp_path)), "embed.")
     assert rows.scheme.name == "q0f32"
     np.testing.assert_array_equal(whole(rows)["weight"], table.astype(np.float32))
 
@@ -202,7 +203,7 @@ def test_128_below_zero_keeps_8_bits_apart(tmp_path):
         scales = np.full((OUT, 1), 0.25, ml_dtypes.bfloat16)
         tensors = {f"{MODULE}weight": q, f"{MODULE}weight_scale": scales}
         folder = writing.save(tmp_path / scheme, tensors, CASES["compressed-int8"].settings)
-        (rows,) = kept(open_checkpoint(folder), MODULE)
+        (rows,) = kept(open_checkpoint(read_folder(folder)), MODULE)
         assert rows.scheme.name == scheme
         np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), q * np.float32(0.25))
 
@@ -213,7 +214,7 @@ def test_scales_of_activations_are_left_out(tmp_path):
     tensors = {MODULE + suffix: array for suffix, array in made.items()}
     tensors[f"{MODULE}input_scale"] = np.ones(1, np.float32)
     tensors["model.layers.0.self_attn.k_scale"] = np.ones(1, np.float32)
-    checkpoint = open_checkpoint(writing.save(tmp_path, tensors, case.settings))
+    checkpoint = open_checkpoint(read_folder(writing.save(tmp_path, tensors, case.settings)))
     assert list(checkpoint.tensors) == [f"{MODULE}weight"]
     np.testing.assert_array_equal(checkpoint.read(f"{MODULE}weight"), left)
 
@@ -225,7 +226,9 @@ def test_modelopt_by_its_own_file(tmp_path):
     writing.save(tmp_path, tensors, None)
     text = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4"}}
     (tmp_path / "hf_quant_config.json").write_text(json.dumps(text))
-    np.testing.assert_array_equal(open_checkpoint(tmp_path).read(f"{MODULE}weight"), left)
+    np.testing.assert_array_equal(
+        open_checkpoint(read_folder(tmp_path)).read(f"{MODULE}weight"), left
+    )
 
 
 def test_8_bit_floats():
@@ -253,7 +256,7 @@ def test_mlx_has_all_experts_in_one_tensor(tmp_path):
     tensors["model.norm.weight"] = np.ones(IN, np.float16)
     one_key = {"quantization": CASES["mlx-4"].settings}  # as mlx-lm wrote in 2024
     folder = writing.save(tmp_path, tensors, None, **one_key)
-    checkpoint = open_checkpoint(folder)
+    checkpoint = open_checkpoint(read_folder(folder))
     names = [f"model.layers.0.mlp.experts.{e}.up_proj.weight" for e in range(2)]
     assert checkpoint.shapes == {"model.norm.weight": (IN,)} | dict.fromkeys(names, (OUT, IN))
     pieces = tuple(Piece(name, 0, OUT, None) for name in names)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.encoding import read_plan
 from wherry.compiler.library.export import parameters
@@ -69,9 +70,9 @@ def folders(tmp_path_factory) -> tuple[Path, Path]:
 
 def numbers(folder: Path) -> dict[str, np.ndarray]:
     """All parameters of the model in a folder."""
-    found = describe(folder)
+    found = describe(read_folder(folder))
     shapes = parameters(found.arch, found.config, found.entries)
-    checkpoint, plan, _ = read_plan(folder, found.arch, shapes, part=None, headless=False)
+    checkpoint, plan, _ = read_plan(found, shapes)
     return {
         p.name: np.concatenate([checkpoint.read(piece.name).ravel() for piece in p.pieces])
         for p in plan.parameters
@@ -99,7 +100,9 @@ def test_convolutions_have_their_axes_in_another_order(tmp_path):
     conv = np.arange(64 * 3, dtype=np.float32).reshape(64, 1, 3)
     tensors[f"{module}weight"] = conv.transpose(0, 2, 1).copy()
     folder = writing.save(tmp_path, tensors, None, model_type="lfm2", **case.config)
-    np.testing.assert_array_equal(open_checkpoint(folder).read(f"{module}weight"), conv)
+    np.testing.assert_array_equal(
+        open_checkpoint(read_folder(folder)).read(f"{module}weight"), conv
+    )
     writing.save(tmp_path, tensors, None, model_type="qwen3_next", **case.config)
     with pytest.raises(ModelError, match="family qwen3_next, whose norms mlx-lm stores"):
-        open_checkpoint(folder)
+        open_checkpoint(read_folder(folder))

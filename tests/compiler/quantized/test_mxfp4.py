@@ -11,6 +11,7 @@ from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from wherry.compiler.api import convert_model
 from wherry.compiler.checkpoint.assemble import blocks
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.kept import NOTHING, Allowed
 from wherry.compiler.encoding import read_plan
@@ -107,16 +108,16 @@ def test_tensors_that_are_no_bytes(tmp_path):
     (tmp_path / "config.json").write_text('{"quantization_config": {"quant_method": "mxfp4"}}')
     writing.write(tmp_path / "model.safetensors", {"a.up_blocks": np.zeros((2, 3), np.float32)})
     with pytest.raises(ModelError, match=r"a\.up_blocks is F32 \[2, 3\] in 24 bytes"):
-        open_checkpoint(tmp_path)
+        open_checkpoint(read_folder(tmp_path))
 
 
 def test_rows_in_the_parameters_order(tmp_path):
     """Blocks of rows at any place, and what a scale that is no number leaves."""
     published(tmp_path)
-    checkpoint = open_checkpoint(tmp_path)
-    described = describe(tmp_path)
+    checkpoint = open_checkpoint(read_folder(tmp_path))
+    described = describe(read_folder(tmp_path))
     shapes = parameters(described.arch, described.config)
-    _, plan, _ = read_plan(tmp_path, described.arch, shapes)
+    _, plan, _ = read_plan(described, shapes)
     made = next(p for p in plan.parameters if p.name.endswith("0.mlp.experts.gate_up_proj.weight"))
     (rows,) = checkpoint.kept(made)
     expected = np.concatenate([some for _, some in blocks(made, checkpoint)])

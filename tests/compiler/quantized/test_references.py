@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 
 from .test_formats import MODULE
@@ -56,7 +57,7 @@ def test_bit_for_bit(folders):
     wrong = []
     for folder in folders:
         expected = np.load(folder / "expected.npy")
-        found = open_checkpoint(folder).read(f"{MODULE}weight")
+        found = open_checkpoint(read_folder(folder)).read(f"{MODULE}weight")
         if found.shape != expected.shape or not np.array_equal(found, expected):
             wrong.append(f"{folder.name}: {np.abs(found - expected).max():.3g}")
     assert not wrong, "\n".join(wrong)
