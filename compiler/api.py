@@ -37,7 +37,7 @@ from wherry.hub.gguf_files import SUFFIX, stem
 from wherry.quant.mix import Mix, base_of, mix_of
 from wherry.quant.scheme import DEFAULT, KEPT, TYPES, Scheme, portable
 from wherry.targets.target import TargetPreset
-from wherry.targets.web_toolchain import core_digest
+from wherry.targets.toolchains.web import core_digest
 
 from .calibration.choice import AUTO, NONE, calibration_of, fits
 from .calibration.encode import Calibration

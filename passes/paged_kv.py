@@ -28,10 +28,10 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 from wherry.ops import INTEGERS, AttentionShape, AttentionSpec, RopeAppendSpec
 from wherry.ops.tags import CACHED_ATTENTION, KEEP_HIDDEN, KEPT_HIDDEN
 
-from .hidden_reference import keep_hidden, kept_hidden
 from .kernels import rewritten
 from .kv_cache import HIDDEN, PAGE_SIZE, KVCache
-from .paged_reference import attention, rope_append
+from .references.hidden import keep_hidden, kept_hidden
+from .references.paged import attention, rope_append
 
 CALL = ir.Op.get("relax.call_dps_packed")
 

@@ -24,7 +24,7 @@ from wherry.ops.recurrent import RECURRENT
 from wherry.ops.tags import RECURRENCE
 
 from .kernels import rewritten
-from .recurrent_reference import REFERENCES
+from .references.recurrent import REFERENCES
 
 CALL = ir.Op.get("relax.call_dps_packed")
 SLOTS = "slots"  # name of the argument, and of the input in a library's metadata

@@ -5,10 +5,10 @@ A library has machine code for each of these GPUs, and PTX, which drivers compil
 
 from __future__ import annotations
 
-from .cuda_toolchain import CudaToolchain
 from .gpu import gpu_preset
 from .kernels.gpu import GpuLimits
 from .target import TargetPreset
+from .toolchains.cuda import CudaToolchain
 from .variants import CUDA_CODES, chosen
 
 # default GPUs; newer ones compile the library's PTX

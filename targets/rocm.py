@@ -12,8 +12,8 @@ from wherry.errors import UsageError
 
 from .gpu import gpu_preset
 from .kernels.gpu import GpuLimits
-from .rocm_toolchain import RocmToolchain
 from .target import TargetPreset
+from .toolchains.rocm import RocmToolchain
 from .variants import ROCM_CODES, chosen
 
 THREADS = 256  # threads of a work-group: TVM's code generator declares this maximum

@@ -14,7 +14,7 @@ from .auto import candidates
 from .hosts import SERVERS, Host, here, require_host
 from .hosts import find as find_host
 from .kernels.by_name import KernelsByName
-from .toolchain import Toolchain, require
+from .toolchains.toolchain import Toolchain, require
 from .variants import closest
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from . import hosts
 from .gpu import gpu_preset, group_size
 from .kernels.gpu import GpuLimits
-from .spirv import SpirvToolchain
+from .spirv.generation import SpirvToolchain
 from .storage_half import with_single_halves
 from .target import TargetPreset
 from .variants import MATRICES

@@ -15,7 +15,7 @@ from .kernels.by_name import KernelsByName
 from .kernels.cpu import CpuKernels
 from .kernels.cpu.isa import Isa
 from .target import TargetPreset
-from .web_toolchain import WebToolchain
+from .toolchains.web import WebToolchain
 
 # WebAssembly compilers map the locals of a function to the 16 registers of x86 or the 32 of Arm.
 ISA = Isa(lanes=4, registers=16, fma=False)

@@ -12,7 +12,7 @@ from . import hosts
 from .gpu import gpu_preset
 from .kernels.gpu import GpuLimits
 from .target import TargetPreset
-from .web_toolchain import CORES, WEB_LLM, WebToolchain
+from .toolchains.web import CORES, WEB_LLM, WebToolchain
 from .webgpu_buffers import BINDING_BYTES
 
 # Defaults of the WebGPU specification, section "Limits": a page has them without a request.

@@ -25,10 +25,10 @@ from wherry.passes.pipelines import PipelineInputs, run
 from wherry.passes.prefix_kernels import PrefixKernels
 from wherry.passes.recurrent_state import DTYPE as SLOT_DTYPE
 from wherry.passes.select_kernels import PARAMS
-from wherry.targets import web_toolchain
 from wherry.targets.hosts import local_compiler
 from wherry.targets.target import TargetPreset
-from wherry.targets.toolchain import Requirement, require
+from wherry.targets.toolchains import web as web_toolchain
+from wherry.targets.toolchains.toolchain import Requirement, require
 from wherry.targets.webgpu import LIMITS as WEBGPU_LIMITS
 
 from . import web_llm

@@ -16,7 +16,7 @@ from wherry.machine.cpu import AMX
 from wherry.packager.platforms import PLATFORMS
 from wherry.targets import auto
 from wherry.targets.target import KINDS, find
-from wherry.targets.web_toolchain import CORES
+from wherry.targets.toolchains.web import CORES
 
 from ..support.command import python, wherry
 

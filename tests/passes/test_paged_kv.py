@@ -13,7 +13,7 @@ from wherry.ops import AttentionShape
 from wherry.ops.tags import CACHED_ATTENTION
 from wherry.passes.kv_cache import Group, KVCache, State
 from wherry.passes.paged_kv import PagedKV, cached_attentions, specs
-from wherry.passes.paged_reference import attention, rope_append
+from wherry.passes.references.paged import attention, rope_append
 
 H, G, E = 4, 2, 8
 SHAPE = AttentionShape(cache=0, heads=H, kv_heads=G, head_dim=E, scale=0.5, inv_freq=(1.0, 0.1))

@@ -20,9 +20,9 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 
 from wherry.compiler.library.device_sources import device_sources
-from wherry.targets.cuda_toolchain import OVERLAP, WAIT
-from wherry.targets.device_code import DeviceCode, parse
 from wherry.targets.target import find
+from wherry.targets.toolchains.cuda import OVERLAP, WAIT
+from wherry.targets.toolchains.device_code import DeviceCode, parse
 
 from .gpu import on_arrays
 

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry.targets.device_code import BLOB, DeviceCode, device_code
+from wherry.targets.toolchains.device_code import BLOB, DeviceCode, device_code
 
 FATBIN = 0xBA55ED50
 PTX, CUBIN = 1, 2  # kinds of a fatbin's entries

@@ -20,7 +20,7 @@ from wherry.machine.plugins import PLUGINS as KINDS
 from wherry.runtime.core.library import open_runtime
 from wherry.targets.storage_half import with_single_halves, with_storage_half
 from wherry.targets.target import find
-from wherry.targets.toolchain import require
+from wherry.targets.toolchains.toolchain import require
 
 # Set in CI, which installs drivers that run on CPUs.
 REQUIRED = {"opencl": "WHERRY_REQUIRE_OPENCL", "vulkan": "WHERRY_REQUIRE_VULKAN"}

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from wherry.targets.web_toolchain import WebToolchain
+from wherry.targets.toolchains.web import WebToolchain
 
 
 def missing(what: str) -> None:

@@ -20,14 +20,17 @@ import tvm_ffi
 from tvm.target import Target
 
 from wherry.errors import ToolchainError, UsageError
-from wherry.targets import cpu, naga, spirv, spirv_matrices
+from wherry.targets import cpu
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.weights import fits_float16
-from wherry.targets.spirv_code import instructions, words_of
-from wherry.targets.spirv_matrices import SHAPES
+from wherry.targets.spirv import generation as spirv
+from wherry.targets.spirv import matrices as spirv_matrices
+from wherry.targets.spirv import naga
+from wherry.targets.spirv.code import instructions, words_of
+from wherry.targets.spirv.matrices import SHAPES
 from wherry.targets.storage_half import with_single_halves
 from wherry.targets.target import find
-from wherry.targets.toolchain import require
+from wherry.targets.toolchains.toolchain import require
 
 from ..support import gpu, metal
 from .test_device_experts import CASES as EXPERTS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wherry.ops import AttentionSpec, RopeAppendSpec
-from wherry.passes import paged_reference
+from wherry.passes.references import paged as paged_reference
 from wherry.targets.kernels.cpu import CpuKernels
 
 from .page_layout import INTEGERS, by_token, floats, quantized, steps, stored

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wherry.ops import GatedDeltaSpec, Mamba2Spec, ShortConvSpec
-from wherry.passes import recurrent_reference
+from wherry.passes.references import recurrent as recurrent_reference
 from wherry.targets.kernels.cpu import CpuKernels
 
 from .recurrent_cases import (

@@ -13,9 +13,9 @@ from wherry.compiler.api import ensure_artifact
 from wherry.errors import ToolchainError, UsageError
 from wherry.machine.cuda_driver import SHARED_MEMORY
 from wherry.targets.cuda import USUAL
-from wherry.targets.cuda_toolchain import compile_cuda, find_nvcc, known_codes
 from wherry.targets.target import find
-from wherry.targets.toolchain import require
+from wherry.targets.toolchains.cuda import compile_cuda, find_nvcc, known_codes
+from wherry.targets.toolchains.toolchain import require
 from wherry.targets.variants import CUDA_CODES
 
 from ..support.device_binaries import CUBIN, EM_CUDA, PTX, Elf, fatbin_entries, packed

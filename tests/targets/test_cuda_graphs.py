@@ -21,7 +21,7 @@ from wherry.artifact.manifest import read_manifest
 from wherry.runtime.core.interface import CoreStats, SamplingParams
 from wherry.runtime.core.native import NativeCore
 from wherry.runtime.load.loading import native_core
-from wherry.targets import cuda_toolchain
+from wherry.targets.toolchains import cuda as cuda_toolchain
 
 from ..support import cuda
 from .test_cuda import nvcc as nvcc

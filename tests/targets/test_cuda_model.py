@@ -6,7 +6,7 @@ import pytest
 from benchmarks.gpu import replay
 from benchmarks.gpu.record import record_models
 
-from wherry.targets import cuda_toolchain
+from wherry.targets.toolchains import cuda as cuda_toolchain
 
 from ..support import cuda
 from .test_cuda import nvcc as nvcc

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.gpu import bundle, replay
 
-from wherry.targets import cuda_toolchain
+from wherry.targets.toolchains import cuda as cuda_toolchain
 
 from ..support import cuda, recording
 from . import test_candidates as candidates

@@ -14,11 +14,12 @@ from tvm.target import Target
 from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.errors import ToolchainError, UsageError
-from wherry.targets import rocm, rocm_toolchain
+from wherry.targets import rocm
 from wherry.targets.kernels import AttentionSpec, LinearSpec, RMSNormSpec
-from wherry.targets.rocm_toolchain import find_libraries, find_linker, link
 from wherry.targets.target import find
-from wherry.targets.toolchain import require
+from wherry.targets.toolchains import rocm as rocm_toolchain
+from wherry.targets.toolchains.rocm import find_libraries, find_linker, link
+from wherry.targets.toolchains.toolchain import require
 
 from ..support.device_binaries import EM_AMDGPU, Elf, packed
 from ..support.tiny_models import save

@@ -14,10 +14,12 @@ from tvm.target import Target
 
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import ToolchainError, WherryError
-from wherry.targets import cpu, naga, spirv, vulkan
+from wherry.targets import cpu, vulkan
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
+from wherry.targets.spirv import generation as spirv
+from wherry.targets.spirv import naga
 from wherry.targets.storage_half import with_single_halves
-from wherry.targets.toolchain import require
+from wherry.targets.toolchains.toolchain import require
 
 from ..support import gpu
 from ..support.tiny_models import save

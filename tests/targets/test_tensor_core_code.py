@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from wherry.targets.cuda_toolchain import fatbin_command, waiting
 from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuLimits, tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import attention, packing
 from wherry.targets.kernels.gpu.tensor_cores.linear import source as own_source
+from wherry.targets.toolchains.cuda import fatbin_command, waiting
 
 from ..support import cuda
 from .test_cuda import nvcc as nvcc

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 import pytest
 import tvm_ffi
 
-from wherry.targets.stderr_filter import without_lines
 from wherry.targets.target import find
-from wherry.targets.toolchain import require
+from wherry.targets.toolchains.stderr_filter import without_lines
+from wherry.targets.toolchains.toolchain import require
 
 from ..support.gpu import device
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wherry.errors import ToolchainError
-from wherry.targets import web_toolchain
+from wherry.targets.toolchains import web as web_toolchain
 
 SAYS_ITS_ARGUMENTS = '#!/bin/sh\necho "$@" >&2\nexit 1\n'
 

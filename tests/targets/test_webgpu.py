@@ -13,8 +13,9 @@ import tvm_ffi
 from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import WherryError
-from wherry.targets import naga, webgpu
-from wherry.targets.spirv import demands, kernels_of
+from wherry.targets import webgpu
+from wherry.targets.spirv import naga
+from wherry.targets.spirv.generation import demands, kernels_of
 
 from ..support import gpu
 from ..support.tiny_models import save

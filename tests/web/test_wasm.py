@@ -19,7 +19,7 @@ from wherry.compiler.api import ensure_artifact
 from wherry.errors import ToolchainError
 from wherry.runtime import MLCEngine
 from wherry.runtime.core.interface import SamplingParams
-from wherry.targets import web_toolchain
+from wherry.targets.toolchains import web as web_toolchain
 
 from ..app.vector_models import compiled
 from .conftest import FEW, LIMITS, ROOT, TOKENS

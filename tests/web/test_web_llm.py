@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime.core.interface import SamplingParams
-from wherry.targets import web_toolchain
+from wherry.targets.toolchains import web as web_toolchain
 
 from .browser import CHROMIUM, answer_of
 from .conftest import LIMITS, ROOT, missing

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from wherry.base import settings
-from wherry.targets.toolchain import Requirement
+from wherry.targets.toolchains.toolchain import Requirement
 
 from . import sources
 from .platforms import IOS, MIN_SDK, Platform

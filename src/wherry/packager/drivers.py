@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from wherry.base import settings
-from wherry.targets.toolchain import Requirement
+from wherry.targets.toolchains.toolchain import Requirement
 
 from .platforms import Platform
 

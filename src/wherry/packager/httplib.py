@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wherry import tools
 from wherry.base import settings
-from wherry.targets.toolchain import Requirement
+from wherry.targets.toolchains.toolchain import Requirement
 
 VERSION = tools.HTTPLIB  # oldest accepted version; cmake/httplib.cmake repeats it
 _SAYS = re.compile(r'^#define CPPHTTPLIB_VERSION "([\d.]+)"', re.MULTILINE)

@@ -31,7 +31,7 @@ from wherry.artifact.manifest import MANIFEST, Manifest, read_manifest, record
 from wherry.base.locks import making
 from wherry.base.temporary import require_own, temporary_folder
 from wherry.errors import ToolchainError, UsageError, listing
-from wherry.targets.toolchain import Requirement
+from wherry.targets.toolchains.toolchain import Requirement
 
 from . import drivers, kotlin_library, sources, swift_package, xcframework
 from .build import PROGRAM, Progress, build

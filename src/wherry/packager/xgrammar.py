@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wherry import tools
 from wherry.base import settings
-from wherry.targets.toolchain import Requirement
+from wherry.targets.toolchains.toolchain import Requirement
 
 VERSION = tools.XGRAMMAR  # accepted version; cmake/xgrammar.cmake repeats it
 

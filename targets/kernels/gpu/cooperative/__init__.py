@@ -2,5 +2,5 @@
 
 The shapes that a device multiplies, and the threads that share a matrix, are unknown at compile
 time. So a kernel multiplies whole tiles by the intrinsics of `intrinsics.py`, and
-`targets/spirv_matrices.py` generates code for each shape.
+`targets/spirv/matrices.py` generates code for each shape.
 """

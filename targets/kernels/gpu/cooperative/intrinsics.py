@@ -1,7 +1,7 @@
 """Intrinsics on the tile of sums that the threads of a block share.
 
 Every thread of the block must reach these statements, and they need barriers around them. They call
-functions that no device has; `targets/spirv_matrices.py` replaces the calls.
+functions that no device has; `targets/spirv/matrices.py` replaces the calls.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from wherry import tools
 from wherry.base import settings
 from wherry.errors import ToolchainError, WherryError, listing
 
-from .toolchain import Requirement
+from ..toolchains.toolchain import Requirement
 
 VERSION = tools.NAGA  # version of naga-wasm
 FILES = {  # files of naga-wasm's dist/wasm, with their SHA-256

@@ -9,7 +9,7 @@ naga's matrix functions, with the tile divided among a block's threads as the sh
         let b0 = coopLoad<coop_mat16x16<f16, B>>(&w[matrix_column * 40u + 0u], 40u); ...
         c0_0 = coopMultiplyAdd(a0, b0, c0_0); ...
 
-naga has only square matrices, so all are 16 x 16 there; `spirv_matrix_code` sets their sizes. A
+naga has only square matrices, so all are 16 x 16 there; `matrix_code` sets their sizes. A
 subgroup's number decides its part of the tile. The plugin uses the first shape that the device
 supports, and requires subgroups of that many threads.
 
@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .kernels.gpu.cooperative.intrinsics import BEGIN, COLUMNS, MULTIPLY, ROWS, STORE, THREADS
+from ..kernels.gpu.cooperative.intrinsics import BEGIN, COLUMNS, MULTIPLY, ROWS, STORE, THREADS
 
 _THREAD = r"i32\(threadIdx\.x\)"
 _PLACE = r"\(&\(\(\(f\d\d\*\)(\w+)\)\[0i\]\)\)"

@@ -22,15 +22,15 @@ from tvm.target import Target
 from wherry.errors import ToolchainError, WherryError
 from wherry.machine.plugins import find_plugin, open_plugin
 
-from . import naga, spirv_matrices, spirv_matrix_code
-from .spirv_code import (
+from ..toolchains.toolchain import ONE_AT_A_TIME, Requirement
+from . import matrices, matrix_code, naga
+from .code import (
     computes_with_halves,
     without_contraction,
     without_half_arithmetic,
     without_zeroing,
 )
-from .spirv_matrices import SHAPES
-from .toolchain import ONE_AT_A_TIME, Requirement
+from .matrices import SHAPES
 
 _BUILD = "target.build.vulkan"
 _FORMAT = "wherry-spirv-2"  # format tag that engine/backends/vulkan/kernels.cc checks
@@ -99,27 +99,27 @@ def code_of(sources: Mapping[str, str]) -> dict[str, list[bytes]]:
         WherryError: a kernel computes in float16.
     """
     wgsl = {
-        (name, i): spirv_matrices.written(text, SHAPES[i]) if several else text
+        (name, i): matrices.written(text, SHAPES[i]) if several else text
         for name, text in sources.items()
-        for several in (spirv_matrices.multiplies_matrices(text),)
+        for several in (matrices.multiplies_matrices(text),)
         for i in range(len(SHAPES) if several else 1)
     }
     made = naga.compile_wgsl({f"{name}@{i}": text for (name, i), text in wgsl.items()})
     code: dict[str, list[bytes]] = {name: [] for name in sources}
     for name, i in wgsl:
         one = made[f"{name}@{i}"]
-        if spirv_matrices.multiplies_matrices(sources[name]):
+        if matrices.multiplies_matrices(sources[name]):
             code[name].append(with_matrices(one, SHAPES[i]))
         else:
             code[name].append(finished(name, one))
     return code
 
 
-def with_matrices(code: bytes, shape: spirv_matrices.Shape) -> bytes:
-    """Return final SPIR-V for one matrix shape, from naga's SPIR-V of `spirv_matrices.written`."""
+def with_matrices(code: bytes, shape: matrices.Shape) -> bytes:
+    """Return final SPIR-V for one matrix shape, from naga's SPIR-V of `matrices.written`."""
     code = without_contraction(without_zeroing(code))
-    code = spirv_matrix_code.with_shape(code, shape.m, shape.n, shape.k)
-    return spirv_matrix_code.for_vulkan(code)
+    code = matrix_code.with_shape(code, shape.m, shape.n, shape.k)
+    return matrix_code.for_vulkan(code)
 
 
 def finished(name: str, code: bytes) -> bytes:
@@ -186,7 +186,7 @@ def pack(
         parts += [struct.pack("<BBH", *_TYPES[t], 1) for t in types]
         parts += [struct.pack("<Q", len(tags)), *(_text(tag) for tag in tags)]
         numbers = demands(sources[name])
-        if spirv_matrices.multiplies_matrices(sources[name]):
+        if matrices.multiplies_matrices(sources[name]):
             numbers += editions(code[name])
         whole = b"".join(code[name])
         parts += [struct.pack(f"<Q{len(numbers)}i", len(numbers), *numbers), _text(whole)]

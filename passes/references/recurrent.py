@@ -1,6 +1,6 @@
 """Reference PrimFuncs of the operations with a recurrent state: slow, simple, portable.
 
-As in `paged_reference.py`, each has a tag, by which a target's kernel set may replace it.
+As in `paged.py`, each has a tag, by which a target's kernel set may replace it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ and 3.42, and of the extension SPV_KHR_cooperative_matrix.
 
 from __future__ import annotations
 
-from .spirv_code import bytes_of, instructions, words_of
+from .code import bytes_of, instructions, words_of
 
 _VERSION, _BOUND, _HEADER_WORDS = 1, 3, 5
 # version that the memory model and the matrices require; any Vulkan 1.1 reads it

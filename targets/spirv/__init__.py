@@ -1,0 +1,1 @@
+"""Code generation for Vulkan, from WGSL to SPIR-V."""

@@ -1,0 +1,1 @@
+"""Programs and libraries beyond TVM that generate and link a target's code."""
