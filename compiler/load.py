@@ -20,7 +20,7 @@ from wherry.models.eagle3 import Head as DraftHead
 from wherry.models.eagle3 import with_head
 from wherry.quant.scheme import DEFAULT, OF_ENCODERS
 
-from .checkpoint.folder import GgufFile, ModelFolder
+from .checkpoint.folder import ModelFolder
 from .checkpoint.quantized.recognise import OF_EXPERTS
 from .checkpoint.text_part import READ
 from .encoders import class_head, default_head, output_of, require_last
@@ -93,9 +93,9 @@ class Described:
     @property
     def default_scheme(self) -> str:
         """Return the name of the scheme of a model that is converted without `--quant`."""
-        origin, quantized = self.folder.origin, self.folder.quantized
-        if isinstance(origin, GgufFile):
-            return origin.scheme
+        gguf, quantized = self.folder.gguf, self.folder.quantized
+        if gguf:
+            return gguf.scheme
         if quantized is not None and quantized.method != OF_EXPERTS:
             return _OF_QUANTIZED
         return OF_ENCODERS if getattr(self.config, "whole", False) else DEFAULT

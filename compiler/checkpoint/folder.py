@@ -71,10 +71,16 @@ class ModelFolder:
         return self.config if self.text is None else self.text
 
     @property
+    def gguf(self) -> GgufFile | None:
+        """Return the GGUF file that has the model's weights; None: they are in other files."""
+        origin = self.origin.model.origin if isinstance(self.origin, WithHead) else self.origin
+        return origin if isinstance(origin, GgufFile) else None
+
+    @property
     def label(self) -> str | None:
         """Return the name of the checkpoint's encoding; None: its weights are floats."""
-        if isinstance(self.origin, GgufFile):
-            return self.origin.label
+        if self.gguf:
+            return self.gguf.label
         return None if self.quantized is None else self.quantized.name
 
     @property

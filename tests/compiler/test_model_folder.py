@@ -9,7 +9,10 @@ import pytest
 
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.compiler.checkpoint.folder import read_folder
+from wherry.compiler.draft_head import joined
 from wherry.compiler.forecast import described_folder, forecast
+from wherry.compiler.load import describe
+from wherry.compiler.model_folder import model_folder
 from wherry.errors import ModelError
 
 from ..cli.test_commands import write_tokenizer
@@ -75,6 +78,20 @@ def test_a_head_that_drafts_has_its_own_file(tmp_path, parsed):
     parsed.clear()
     ensure_artifact(str(tmp_path / "model"), draft_head=str(both.head), **OPTIONS)
     assert parsed == {"config": 2, "tokenizer_config": 0}
+
+
+def test_a_gguf_file_with_a_head_keeps_its_encoding(tmp_path):
+    both = WithHead(HEADED["llama with a head"])
+    both.save(tmp_path / "model")
+    file = writing.of_folder(tmp_path / "model", tmp_path / "model.gguf", "llama")
+    folder = model_folder(str(file))
+    with_head = joined(folder, str(both.head))
+    assert with_head.label == folder.label == "F32"
+    described = describe(with_head)
+    assert described.default_scheme == describe(folder).default_scheme
+    assert described.folder.config["wherry_draft_head"]["vocab"] == len(both.tokens)
+    again = read_folder(with_head.path)
+    assert (again.label, again.config) == (with_head.label, with_head.config)
 
 
 def test_a_damaged_record_is_named(tmp_path):
