@@ -154,7 +154,7 @@ def test_the_configuration_that_gemma_3_4b_comes_with(tmp_path):
     found = describe(read_folder(tmp_path))
     official = transformers.AutoConfig.for_model(**given).text_config
     config = found.config
-    assert found.is_part and found.arch.name == "gemma3_text"
+    assert found.folder.text and found.arch.name == "gemma3_text"
     for name in ("vocab_size", "num_attention_heads", "num_key_value_heads", "head_dim"):
         assert getattr(config, name) == getattr(official, name)
     assert (config.rope.theta, config.rope.factor, config.local_rope.theta) == (1e6, 8.0, 1e4)
