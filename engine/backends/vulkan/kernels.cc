@@ -62,9 +62,9 @@ uint32_t KernelInfo::tensors() const {
                     [](const DLDataType& type) { return type.code == kDLOpaqueHandle; }));
 }
 
-// Parses the format that targets/spirv/generation.py writes: string format, u64 count, count * (string name,
-// call with extras (bytes of shared memory, whether buffers hold halves, threads of a block along
-// x, y, z, and of each edition m, n, k, lanes, bytes), string SPIR-V).
+// Parses the format that targets/spirv/generation.py writes: string format, u64 count, count *
+// (string name, call with extras (bytes of shared memory, whether buffers hold halves, threads of a
+// block along x, y, z, and of each edition m, n, k, lanes, bytes), string SPIR-V).
 std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
   backends::BlobReader reader(blob, "the Vulkan part of the library");
   std::string format = reader.text();
