@@ -25,7 +25,7 @@ def compiled(tmp_path, monkeypatch):
     """Compiles a tiny model; "bf16" adds a library of this machine that calls the emulator."""
     emulator = amx.Emulator(tmp_path)
     here = find("cpu")
-    isa = replace(here.kernels.kernels.isa, amx=True)
+    isa = amx.with_matrix_unit(here.kernels.kernels.isa)
     level = replace(
         here,
         name="cpu:emulated",

@@ -6,13 +6,15 @@ import ctypes
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tvm.script import tirx as T
 
-from wherry.targets.kernels.cpu import bf16_tiles
+from wherry.targets.kernels.cpu import Isa, bf16_tiles
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared"]
@@ -57,6 +59,13 @@ Instruction = Callable[..., None]
 def call(name: str, *arguments: Any) -> None:
     """Emit a call of the emulator, in place of `bf16_tiles.instruction`."""
     T.evaluate(T.call_extern("void", f"emulated_{name}", *arguments))
+
+
+def with_matrix_unit(isa: Isa) -> Isa:
+    """Return what this CPU has, and AMX; skip where LLVM cannot split vectors of 512 bits."""
+    if isa.lanes < 16:
+        pytest.skip("this CPU lacks AVX-512, which each CPU with AMX has")
+    return replace(isa, amx=True)
 
 
 @contextmanager

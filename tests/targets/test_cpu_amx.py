@@ -40,7 +40,7 @@ def emulator(tmp_path_factory):
 @pytest.fixture
 def unit(here, emulator):
     """This CPU with an emulated matrix unit."""
-    return dataclasses.replace(here, isa=dataclasses.replace(here.isa, amx=True))
+    return dataclasses.replace(here, isa=amx.with_matrix_unit(here.isa))
 
 
 def linear_of(unit, emulator, spec, stored, instruction=amx.call) -> Callable[..., np.ndarray]:

@@ -39,7 +39,7 @@ def emulator(tmp_path_factory):
 @pytest.fixture
 def attend(here, emulator):
     def build(h, g, e, kv_dtype, more):
-        isa = dataclasses.replace(here.isa, amx=True)
+        isa = amx.with_matrix_unit(here.isa)
         spec = AttentionSpec(
             heads=h, kv_heads=g, head_dim=e, scale=e**-0.5, kv_dtype=kv_dtype, **more
         )
