@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 
 import pytest
 
 from wherry.targets.toolchains.web import WebToolchain
+
+NODE = 20  # as "engines" in web/package.json; Debian 12 has 18
 
 
 def missing(what: str) -> None:
@@ -21,3 +25,12 @@ def require_core() -> None:
     for tool in WebToolchain().requirements():
         if tool.found is None:
             missing(f"no {tool.name}: {tool.fix}")
+
+
+def require_node() -> None:
+    """Node.js, of a version that the package and Playwright run on."""
+    if shutil.which("node") is None:
+        missing("no node: apt-get install nodejs npm")
+    version = subprocess.check_output(["node", "--version"], text=True).strip()
+    if int(version.removeprefix("v").split(".")[0]) < NODE:
+        missing(f"Node.js {version}, and tests of the page take {NODE} or later")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from wherry.runtime.core.interface import Finish, SamplingParams
 from wherry.runtime.core.library import open_core, open_runtime
 from wherry.runtime.core.native import NativeCore
 
-from ..support.web import missing, require_core
+from ..support.web import missing, require_core, require_node
 from . import browser, package
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +36,7 @@ TEXTS = (  # of lengths on both sides of a page and of a step's rows
 def tools():
     """Node, the core for pages and its linker."""
     require_core()
-    if shutil.which("node") is None:
-        missing("no node: apt-get install nodejs npm")
+    require_node()
 
 
 @pytest.fixture(scope="session")

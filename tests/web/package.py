@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ..support import command
-from ..support.web import missing
+from ..support.web import missing, require_node
 
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
@@ -23,8 +23,7 @@ SHOTS = ROOT / "build" / "screenshots"  # of the page; kept
 
 def need_packages() -> None:
     """Skip, or fail where they have to be here."""
-    if shutil.which("node") is None:
-        missing("no node: apt-get install nodejs npm")
+    require_node()
     if not (WEB / "node_modules").is_dir():
         missing("no packages: npm ci --prefix web")
 
