@@ -79,7 +79,7 @@ tested = $(call configure,$(1)) && \
 # The part of `native` that Python's tests without devices need.
 core: $(VENV)/.checked
 	@$(call configure,dev) --log-level=WARNING
-	@$(cmake) --build --preset dev --target wherry wherry_readers -- --quiet
+	@$(cmake) --build --preset dev --target wherry wherry_host wherry_readers -- --quiet
 
 # With the page, which CMake leaves out where its packages are missing.
 native: $(VENV)/.tested $(WEB) tools

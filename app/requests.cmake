@@ -8,6 +8,9 @@ list(REMOVE_ITEM _request_sources ${_reading_sources})
 add_library(wherry_requests STATIC ${_request_sources})
 set_target_properties(wherry_requests PROPERTIES UNITY_BUILD_MODE GROUP
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+if(WIN32)  # its linker takes whole objects, and asks for all that they need
+  set_target_properties(wherry_requests PROPERTIES UNITY_BUILD OFF)
+endif()
 foreach(source IN LISTS _request_sources)
   cmake_path(GET source PARENT_PATH _room)
   set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${_room})

@@ -9,7 +9,7 @@ foreach(_source IN LISTS _found)
 endforeach()
 list(REMOVE_DUPLICATES WHERRY_APP_ROOMS)
 # Programs and libraries of their own.
-list(REMOVE_ITEM WHERRY_APP_ROOMS app/host app/lite app/programs app/readers app/testing)
+list(REMOVE_ITEM WHERRY_APP_ROOMS app/host app/lite app/programs app/testing)
 # Of these two there is one; see xgrammar.cmake.
 set(WHERRY_WITH_GRAMMAR app/grammar/xgrammar)
 set(WHERRY_WITHOUT_GRAMMAR app/grammar/none)

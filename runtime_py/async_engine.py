@@ -12,21 +12,19 @@ from typing import Any, Literal, TypeVar, overload
 
 from typing_extensions import Unpack
 
-from .answer.generation import Generation
-from .answer.reply import Collected, Reply, Streaming
-from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
-from .answer.vector_shapes import EmbeddingAnswer
-from .answer.vectors import Answer, VectorPlan
-from .base_engine import BaseEngine, BaseStream
+from .answers import ChatCompletion, ChatCompletionChunk, Completion, Shape
+from .arguments import ChatArguments, CompletionArguments, EmbeddingArguments
+from .base_engine import BaseEngine, BaseStream, shaper
 from .caller import Caller
-from .core.batch import Batch
-from .core.dispatcher import AsyncSink
 from .core.interface import Event, Job, SamplingParams
-from .load.model import LoadedModel, parse_chat, parse_completion, parse_embedding
-from .request.plan import RequestPlan
-from .shapes.arguments import ChatArguments, CompletionArguments, EmbeddingArguments
+from .host.dispatcher import AsyncSink
+from .host.request import HostRequest, Task, of_arguments
+from .host.running import Running
+from .load.model import LoadedModel
+from .vector_answers import EmbeddingAnswer
 
-Whole = TypeVar("Whole")
+Whole = TypeVar("Whole", bound=Shape)
+Record = TypeVar("Record", bound=Shape)
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
@@ -49,14 +47,14 @@ class AsyncStream(BaseStream[Chunk, AsyncSink]):
 
     async def batch(self) -> list[Chunk]:
         """Return all chunks that are ready, at least one; [] at the end of the stream."""
-        while not self._ready and not self._generation.done:
+        while not self._ready and not self._running.done:
             try:
-                deltas = self._generation.push(await self._sink.take())
+                self._running.check()
+                self._add(self._running.take(await self._sink.take()))
             # asyncio.CancelledError is no Exception, but must free the request as well
             except BaseException:
                 self.cancel()
                 raise
-            self._ready.extend(self._streaming.chunks(deltas))
         chunks = list(self._ready)
         self._ready.clear()
         return chunks
@@ -119,114 +117,64 @@ def _has_failed(future: asyncio.Future[Any]) -> bool:
 
 async def begin(
     loaded: LoadedModel,
-    make: Callable[[Caller], tuple[RequestPlan, Reply[Whole, Chunk]]],
+    make: Callable[[Caller], HostRequest],
     executor: Executor | None = None,
-) -> tuple[Generation, AsyncSink, Reply[Whole, Chunk]]:
+) -> tuple[Running, AsyncSink, list[bytes]]:
     """Plan and submit a request on a thread: tokenizing and the core's lock may take a while.
 
     Args:
         loaded: the model.
-        make: makes the plan; long work in it checks the Caller that it gets.
+        make: makes the request; long work in it checks the Caller that it gets.
         executor: runs the thread; None: the loop's executor.
+
+    Returns:
+        The request, which has been opened, the receiver of its messages, and the JSON of its first
+        chunks.
 
     Raises:
         RequestError: the request cannot be served.
         BusyError: the queue is full, or that of grammars.
     """
     sink = AsyncSink()
-
-    def submit(plan: RequestPlan) -> Generation:
-        return Generation(plan, loaded.tokenizer, loaded.dispatcher, sink, soon=True)
-
-    def planned(
-        caller: Caller,
-    ) -> tuple[RequestPlan, Generation | None, Reply[Whole, Chunk]]:
-        plan, reply = make(caller)
-        caller.check()
-        return plan, None if plan.constraint else submit(plan), reply
-
-    def undo(made: tuple[RequestPlan, Generation | None, Reply[Whole, Chunk]]) -> None:
-        if made[1] is not None:
-            made[1].close()
-
-    plan, generation, reply = await attended(planned, executor, undo=undo)
-    if generation is None:
-        # No thread that plain requests need waits for a grammar.
-        constraint = await asyncio.wrap_future(loaded.audit(plan))
-        compiling = await attended(
-            lambda _: loaded.begin_grammar(plan, constraint), undo=lambda future: future.cancel()
-        )
-        grammar = await asyncio.wrap_future(compiling)
-        held = plan.held_to(grammar)
-        generation = await attended(lambda _: submit(held), undo=lambda made: made.close())
-    return generation, sink, reply
-
-
-async def collect(
-    generation: Generation, sink: AsyncSink, reply: Reply[Whole, Chunk]
-) -> Collected[Whole, Chunk]:
-    """Await a whole response; a cancellation aborts its request.
-
-    The caller calls `whole()` on a thread if the response may be long, because that takes long.
-    """
-    answer = Collected(generation, reply)
+    running = await attended(
+        lambda caller: loaded.start(make(caller), sink, caller), executor, undo=Running.close
+    )
+    ready: list[bytes] = []
     try:
-        while not generation.done:
-            answer.add(generation.push(await sink.take()))
-    finally:
-        generation.close()
-    return answer
+        while running.about is None:
+            ready += running.take(await sink.take())
+    except BaseException:  # asyncio.CancelledError as well
+        running.close()
+        raise
+    return running, sink, ready
 
 
-async def gather(
-    loaded: LoadedModel,
-    make: Callable[[Caller], VectorPlan[Answer]],
-    executor: Executor | None = None,
-) -> Answer:
-    """Plan a request for embeddings or scores on a thread, submit it, and await the response.
-
-    Args:
-        loaded: the model.
-        make: makes the plan; long work in it checks the Caller that it gets.
-        executor: runs the thread; None: the loop's executor.
-
-    Raises:
-        RequestError: the request cannot be served.
-        BusyError: the queue is full.
-    """
-    sink, caller = AsyncSink(), Caller()
-
-    def submit() -> tuple[VectorPlan[Answer], Batch]:
-        caller.check()
-        plan = make(caller)
-        caller.check()
-        return plan, loaded.vectors.begin(plan, sink, soon=True)
-
+async def collect(running: Running, sink: AsyncSink, ready: list[bytes]) -> bytes:
+    """Await the JSON of a whole response; a cancellation aborts its request."""
     try:
-        plan, batch = await _in_thread(submit, lambda made: made[1].close(), executor)
+        while not running.done:
+            running.check()
+            ready += running.take(await sink.take())
     finally:
-        caller.gone = True  # the thread stops unfinished work when it sees that the caller is gone
-    try:
-        while not batch.done:
-            batch.push(await sink.take())
-            if batch.wants_more:
-                await _in_thread(batch.refill, lambda _: batch.close())
-        return await asyncio.to_thread(plan.whole, batch.results)
-    finally:
-        batch.close()
+        running.close()
+    return ready[-1]
 
 
 class _Endpoint:
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
 
-    async def _run(
-        self, make: Callable[[Caller], tuple[RequestPlan, Reply[Whole, Chunk]]], stream: bool | None
-    ) -> Whole | AsyncStream[Chunk]:
-        generation, sink, reply = await begin(self._model, make)
-        if stream:
-            return AsyncStream(generation, sink, Streaming(generation, reply))
-        return (await collect(generation, sink, reply)).whole()
+    async def _stream(
+        self, task: Task, fields: dict[str, Any], kind: type[Record]
+    ) -> AsyncStream[Record]:
+        request = of_arguments(task, {**fields, "stream": True})
+        running, sink, ready = await begin(self._model, lambda _: request)
+        return AsyncStream(running, sink, (), ready, shaper(kind))
+
+    async def _answer(self, task: Task, fields: dict[str, Any], kind: type[Whole]) -> Whole:
+        request = of_arguments(task, fields)
+        data = await collect(*await begin(self._model, lambda _: request))
+        return shaper(kind)(data)[0]
 
 
 class AsyncChatCompletions(_Endpoint):
@@ -247,8 +195,9 @@ class AsyncChatCompletions(_Endpoint):
 
         Arguments, results and errors as in ChatCompletions.create of MLCEngine.
         """
-        request = parse_chat({**fields, "stream": stream})
-        return await self._run(lambda caller: self._model.chat(request, caller), stream)
+        if stream:
+            return await self._stream("chat", {**fields}, ChatCompletionChunk)
+        return await self._answer("chat", {**fields}, ChatCompletion)
 
 
 class AsyncChat:
@@ -273,8 +222,9 @@ class AsyncCompletions(_Endpoint):
         self, *, stream: bool | None = None, **fields: Unpack[CompletionArguments]
     ) -> Completion | AsyncStream[Completion]:
         """Continue prompts; arguments, results and errors as in Completions.create of MLCEngine."""
-        request = parse_completion({**fields, "stream": stream})
-        return await self._run(lambda caller: self._model.completion(request, caller), stream)
+        if stream:
+            return await self._stream("completion", {**fields}, Completion)
+        return await self._answer("completion", {**fields}, Completion)
 
 
 class AsyncEmbeddings(_Endpoint):
@@ -282,9 +232,7 @@ class AsyncEmbeddings(_Endpoint):
 
     async def create(self, **fields: Unpack[EmbeddingArguments]) -> EmbeddingAnswer:
         """Embed each input; arguments, results and errors as in Embeddings.create of MLCEngine."""
-        request = parse_embedding(fields)
-        vectors = self._model.vectors
-        return await gather(self._model, lambda caller: vectors.embedding(request, caller))
+        return await self._answer("embed", {**fields}, EmbeddingAnswer)
 
 
 class AsyncMLCEngine(BaseEngine):
@@ -306,12 +254,9 @@ class AsyncMLCEngine(BaseEngine):
 
         Arguments, errors as in MLCEngine.generate.
         """
-        prompt = list(token_ids)
-        self.loaded.planner.check(prompt, params)
+        job = Job(0, self.loaded.checked(token_ids, params), params)
         sink, dispatcher = AsyncSink(), self.loaded.dispatcher
-        ids = await _in_thread(
-            lambda: dispatcher.submit([Job(0, prompt, params)], sink), dispatcher.abort_soon
-        )
+        request = await _in_thread(lambda: dispatcher.submit(job, sink), dispatcher.abort)
         try:
             while True:
                 for event in await sink.take():
@@ -319,7 +264,7 @@ class AsyncMLCEngine(BaseEngine):
                     if event.finish:
                         return
         finally:
-            dispatcher.abort_soon(ids)
+            dispatcher.abort(request)
 
     async def close(self) -> None:
         """End all requests and free the model; idempotent."""

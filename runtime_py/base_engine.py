@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from typing_extensions import Self, Unpack
 
 from wherry.base import progress
 
-from .answer.generation import Generation
-from .answer.reply import Streaming
+from .answers import Shape
 from .core.interface import CoreStats
+from .host.running import Running
 from .load.model import LoadedModel
 from .load.options import LoadOptions
+from .shaped import shaped
 
+Made = TypeVar("Made", bound=Shape)
 Chunk = TypeVar("Chunk")
 SinkT = TypeVar("SinkT")
 
@@ -65,27 +69,44 @@ class BaseStream(Generic[Chunk, SinkT]):
     Garbage collection of the stream frees the request.
 
     Args:
-        generation: the running request.
-        sink: receives its events.
-        streaming: turns events into chunks.
+        running: the request, which has been opened.
+        sink: receives its messages.
+        opening: the chunks before those of C++.
+        ready: the JSON of the first chunks of C++.
+        chunks: makes chunks of the JSON of one.
     """
 
     def __init__(
-        self, generation: Generation, sink: SinkT, streaming: Streaming[Any, Chunk]
+        self,
+        running: Running,
+        sink: SinkT,
+        opening: Iterable[Chunk],
+        ready: Iterable[bytes],
+        chunks: Callable[[bytes], Sequence[Chunk]],
     ) -> None:
-        self._generation = generation
+        self._running = running
         self._sink = sink
-        self._streaming = streaming
-        self._ready = deque(streaming.opening())
+        self._chunks = chunks
+        self._ready = deque(opening)
+        self._add(ready)
+
+    def _add(self, data: Iterable[bytes]) -> None:
+        for one in data:
+            self._ready.extend(self._chunks(one))
 
     def __del__(self) -> None:
-        self._generation.close()
+        self._running.close()
 
     def __repr__(self) -> str:
-        state = "ended" if self._generation.done else "running"
+        state = "ended" if self._running.done else "running"
         return f"<{type(self).__name__}: {state}, {len(self._ready)} chunks wait for their reader>"
 
     def _end(self) -> None:
         """Abort the request if it still runs; idempotent."""
-        self._generation.close()
+        self._running.close()
         self._ready.clear()
+
+
+def shaper(kind: type[Made]) -> Callable[[bytes], Sequence[Made]]:
+    """Return a function that makes a list with one record of its JSON."""
+    return lambda data: [shaped(kind, json.loads(data))]

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from typing_extensions import Unpack
 
-from .answer.generation import Generation
-from .answer.reply import Collected, Reply, Streaming
-from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
-from .answer.vector_shapes import EmbeddingAnswer
-from .base_engine import BaseEngine, BaseStream
+from .answers import ChatCompletion, ChatCompletionChunk, Completion, Shape
+from .arguments import ChatArguments, CompletionArguments, EmbeddingArguments
+from .base_engine import BaseEngine, BaseStream, shaper
 from .caller import Caller
-from .core.dispatcher import BlockingSink
 from .core.interface import Event, Job, SamplingParams
-from .load.model import LoadedModel, parse_chat, parse_completion, parse_embedding
-from .request.plan import RequestPlan
-from .shapes.arguments import ChatArguments, CompletionArguments, EmbeddingArguments
+from .host.dispatcher import BlockingSink
+from .host.request import Task, of_arguments
+from .host.running import Running
+from .load.model import LoadedModel
+from .vector_answers import EmbeddingAnswer
 
-Whole = TypeVar("Whole")
-Chunk = TypeVar("Chunk")
+Whole = TypeVar("Whole", bound=Shape)
+Chunk = TypeVar("Chunk", bound=Shape)
 
 
 class Stream(BaseStream[Chunk, BlockingSink]):
@@ -35,15 +36,15 @@ class Stream(BaseStream[Chunk, BlockingSink]):
 
     def __next__(self) -> Chunk:
         while not self._ready:
-            if self._generation.done:
+            if self._running.done:
                 raise StopIteration
             try:
-                deltas = self._generation.push(self._sink.take())
+                self._running.check()
+                self._add(self._running.take(self._sink.take()))
             # KeyboardInterrupt (Ctrl-C) is no Exception, but must free the request as well
             except BaseException:
                 self.close()
                 raise
-            self._ready.extend(self._streaming.chunks(deltas))
         return self._ready.popleft()
 
     def __enter__(self) -> Stream[Chunk]:
@@ -57,25 +58,52 @@ class Stream(BaseStream[Chunk, BlockingSink]):
         self._end()
 
 
+_STARTS = ThreadPoolExecutor(thread_name_prefix="wherry-start")
+
+
+def _close(future: Future[Running]) -> None:
+    if not future.cancelled() and future.exception() is None:
+        future.result().close()
+
+
 class _Endpoint:
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
 
-    def _run(
-        self, plan: RequestPlan, reply: Reply[Whole, Chunk], stream: bool | None
-    ) -> Whole | Stream[Chunk]:
-        sink = BlockingSink()
-        plan = self._model.constrained(plan)
-        generation = Generation(plan, self._model.tokenizer, self._model.dispatcher, sink)
-        if stream:
-            return Stream(generation, sink, Streaming(generation, reply))
-        answer = Collected(generation, reply)
+    def _start(self, task: Task, fields: dict[str, Any]) -> tuple[Running, BlockingSink]:
+        request, sink, caller = of_arguments(task, fields), BlockingSink(), Caller()
+        if threading.current_thread() is not threading.main_thread():
+            return self._model.start(request, sink, caller), sink
+        # Ctrl-C raises in the main thread, and would be lost in a callback of C++.
+        future = _STARTS.submit(self._model.start, request, sink, caller)
         try:
-            while not generation.done:
-                answer.add(generation.push(sink.take()))
+            return future.result(), sink
+        except BaseException:
+            caller.gone = True
+            future.add_done_callback(_close)
+            raise
+
+    def _stream(self, task: Task, fields: dict[str, Any], kind: type[Chunk]) -> Stream[Chunk]:
+        running, sink = self._start(task, {**fields, "stream": True})
+        ready: list[bytes] = []
+        try:
+            while running.about is None:
+                ready += running.take(sink.take())
+        except BaseException:  # KeyboardInterrupt (Ctrl-C) as well
+            running.close()
+            raise
+        return Stream(running, sink, (), ready, shaper(kind))
+
+    def _answer(self, task: Task, fields: dict[str, Any], kind: type[Whole]) -> Whole:
+        running, sink = self._start(task, fields)
+        data: list[bytes] = []
+        try:
+            while not running.done:
+                running.check()
+                data += running.take(sink.take())
         finally:  # runs on KeyboardInterrupt (Ctrl-C) as well
-            generation.close()
-        return answer.whole()
+            running.close()
+        return shaper(kind)(data[-1])[0]
 
 
 class ChatCompletions(_Endpoint):
@@ -100,8 +128,9 @@ class ChatCompletions(_Endpoint):
         Raises:
             RequestError: an argument is wrong, or the request does not fit the context.
         """
-        request = parse_chat({**fields, "stream": stream})
-        return self._run(*self._model.chat(request), stream)
+        if stream:
+            return self._stream("chat", {**fields}, ChatCompletionChunk)
+        return self._answer("chat", {**fields}, ChatCompletion)
 
 
 class Chat:
@@ -133,8 +162,9 @@ class Completions(_Endpoint):
         Raises:
             RequestError: an argument is wrong, or the request does not fit the context.
         """
-        request = parse_completion({**fields, "stream": stream})
-        return self._run(*self._model.completion(request), stream)
+        if stream:
+            return self._stream("completion", {**fields}, Completion)
+        return self._answer("completion", {**fields}, Completion)
 
 
 class Embeddings(_Endpoint):
@@ -146,16 +176,7 @@ class Embeddings(_Endpoint):
         Raises:
             RequestError: an argument is wrong, or the model has no embeddings.
         """
-        vectors, sink = self._model.vectors, BlockingSink()
-        plan = vectors.embedding(parse_embedding(fields), Caller())
-        batch = vectors.begin(plan, sink, soon=False)
-        try:
-            while not batch.done:
-                batch.push(sink.take())
-                batch.refill()
-            return plan.whole(batch.results)
-        finally:  # runs on KeyboardInterrupt (Ctrl-C) as well
-            batch.close()
+        return self._answer("embed", {**fields}, EmbeddingAnswer)
 
 
 class MLCEngine(BaseEngine):
@@ -185,10 +206,9 @@ class MLCEngine(BaseEngine):
         Raises:
             RequestError: the prompt is empty, too long, or holds an unknown id.
         """
-        prompt = list(token_ids)
-        self.loaded.planner.check(prompt, params)
+        job = Job(0, self.loaded.checked(token_ids, params), params)
         sink = BlockingSink()
-        ids = self.loaded.dispatcher.submit([Job(0, prompt, params)], sink)
+        request = self.loaded.dispatcher.submit(job, sink)
         try:
             while True:
                 for event in sink.take():
@@ -196,7 +216,7 @@ class MLCEngine(BaseEngine):
                     if event.finish:
                         return
         finally:
-            self.loaded.dispatcher.abort(ids)
+            self.loaded.dispatcher.abort(request)
 
     def close(self) -> None:
         """End all requests and free the model; idempotent."""

@@ -22,39 +22,19 @@ class RequestError(UsageError):
 class ContextOverflow(RequestError):
     """A request whose prompt and output exceed the model's context.
 
-    Clients search the message for these words, which are vLLM's, and then shorten the conversation.
-
-    Args:
+    Attributes:
         context: maximum number of tokens of prompt and output together.
-        prompt: number of the prompt's tokens.
-        output: number of tokens that the output needs.
-        field: the request's field with the prompt.
-        hint: a sentence that says what else helps.
-        at_least: whether the prompt may have more tokens, which were not counted.
+        prompt: number of the prompt's tokens, or fewer.
+        excess: number of tokens too many.
     """
 
     def __init__(
-        self,
-        context: int,
-        prompt: int,
-        output: int,
-        *,
-        field: str,
-        hint: str = "",
-        at_least: bool = False,
+        self, message: str, *, param: str | None, context: int, prompt: int, output: int
     ) -> None:
-        least = "at least " if at_least else ""
-        super().__init__(
-            f"This model's maximum context length is {context} tokens. However, you requested "
-            f"{least}{prompt + output} tokens ({least}{prompt} in the {field}, {output} in the "
-            f"completion). Please reduce the length of the {field} or completion. "
-            f"{hint}{' ' if hint else ''}(context_length_exceeded)",
-            param=field,
-            code="context_length_exceeded",
-        )
+        super().__init__(message, param=param, code="context_length_exceeded")
         self.context = context
         self.prompt = prompt
-        self.excess = prompt + output - context  # tokens
+        self.excess = prompt + output - context
 
 
 class BusyError(ResourceError):

@@ -29,8 +29,9 @@ ALLOWED = {
 DOORS = {"runtime/load/jit.py": {"compiler", "hub"}}
 # The rooms of the run time, the lowest first.
 RUNTIME = (
-    *("errors", "caller", "core", "text", "grammar", "shapes", "tools", "request", "answer"),
-    *("browser", "load", "base_engine", "async_engine", "engine", "server", "ray_serve"),
+    *("errors", "caller", "core", "text", "grammar", "host", "answers", "vector_answers"),
+    *("arguments", "shaped", "browser", "load", "base_engine", "async_engine", "engine"),
+    *("server", "ray_serve"),
 )
 
 

@@ -41,14 +41,13 @@ APP: dict[str, set[str]] = {
     "grammar": {"request", "support", "text", "value"},
     "tools": {"data", "grammar", "request", "template", "value"},
     "files": {"request", "value"},
-    "readers": {"grammar", "tools", "value"},
     "vectors": {"request", "template", "text", "value"},
     "chat": {"grammar", "request", "template", "text", "tools", "value", "vectors"},
     "load": {"chat", "grammar", "request", "support", "template", "text", "value"},
     "host": {"chat", "grammar", "request", "template", "text", "tools", "value", "vectors"},
     "abi": {"chat", "files", "load", "request", "value"},
     "lite": {"request", "value"},
-    "testing": {"grammar", "text"},
+    "testing": {"grammar", "text", "tools", "value"},
     "programs": {"chat", "grammar", "request", "template", "text", "tools", "value"},
 }
 OPEN = {"matcher", "support"}

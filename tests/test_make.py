@@ -24,7 +24,7 @@ def test_check_builds_the_core_and_installs_no_cuda():
     (requirements,) = (line for line in lines if "tests.requirements" in line)
     assert re.search(r"tests\.requirements test >", requirements)
     assert not [line for line in lines if re.search(r"pip install [^#]* \.( |$)", line)]
-    assert any(" --build " in line and "--target wherry wherry_readers" in line for line in lines)
+    assert any(" --build " in line and "--target wherry wherry_host" in line for line in lines)
 
 
 def test_without_npm_the_rest_is_checked():

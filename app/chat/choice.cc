@@ -40,6 +40,7 @@ void Delta::add(Delta more) {
   std::move(more.logprobs.begin(), more.logprobs.end(), std::back_inserter(logprobs));
   std::move(more.prompt.begin(), more.prompt.end(), std::back_inserter(prompt));
   if (!more.finish.empty()) finish = std::move(more.finish);
+  if (more.stop) stop = std::move(more.stop);
 }
 
 Choice::Choice(size_t index, const Plan& plan, const Tokenizer& tokenizer,
@@ -62,6 +63,7 @@ Delta Choice::push(const wherry_event& event, const std::string& error) {
   delta.parts = parsed(event, error);
   delta.prompt = std::exchange(prompt_, {});
   delta.finish = finish_;
+  delta.stop = stops_.found();
   if (plan_.logprobs) delta.logprobs = released();
   return delta;
 }

@@ -38,6 +38,7 @@ struct Delta {
   std::vector<Part> parts;
   std::vector<LoggedToken> logprobs;
   std::vector<PromptToken> prompt;  // prompt tokens from the second one on, if requested
+  std::optional<std::string> stop;  // the stop string that ended the choice
   std::string finish;  // "stop", "length" or "tool_calls"; "" while the choice is running
 
   std::string text() const;       // returns the text for the user
@@ -63,6 +64,7 @@ class Choice {
 
   size_t index() const { return index_; }
   bool ended() const { return !finish_.empty(); }
+  const std::string& finish() const { return finish_; }
   // Whether the choice has ended without the core's knowledge, so that the core must abort it.
   bool must_abort() const { return must_abort_; }
 

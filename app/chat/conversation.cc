@@ -57,7 +57,9 @@ Values calls_of(const Fields& message) {
   }
   const Value* older = message.find("function_call");
   if (older == nullptr) return {};
-  if (!older->is_dict() || Fields(*older).text("name").empty()) {
+  const Value* arguments = older->is_dict() ? older->dict().find("arguments") : nullptr;
+  const bool written = arguments == nullptr || arguments->is_string() || arguments->is_dict();
+  if (!older->is_dict() || Fields(*older).text("name").empty() || !written) {
     throw RequestError("function_call in a message takes a name and arguments", "messages");
   }
   return {json::make_dict({{"type", "function"}, {"function", *older}})};

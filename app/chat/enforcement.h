@@ -1,5 +1,5 @@
 // Builds the constraint of an output: tool calls, the request's own grammar, or either; reasoning
-// stays free. The reference implementation is runtime_py/tools/enforce.py.
+// stays free.
 #ifndef WHERRY_APP_CHAT_ENFORCEMENT_H_
 #define WHERRY_APP_CHAT_ENFORCEMENT_H_
 

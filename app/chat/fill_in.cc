@@ -54,6 +54,12 @@ std::vector<int32_t> inner(const Tokenizer& tokenizer, const std::string& text) 
 
 }  // namespace
 
+std::vector<std::vector<std::string>> fill_in_marks() {
+  std::vector<std::vector<std::string>> marks;
+  for (const FillIn& way : kWays) marks.push_back(marks_of(way));
+  return marks;
+}
+
 const FillIn* fill_in_of(const Tokenizer& tokenizer) {
   for (const FillIn& way : kWays) {
     const std::vector<std::string> marks = marks_of(way);

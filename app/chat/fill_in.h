@@ -21,6 +21,9 @@ struct FillIn {
   bool suffix_first = false;  // whether the suffix comes before the prefix
 };
 
+// Returns the special tokens of each convention.
+std::vector<std::vector<std::string>> fill_in_marks();
+
 // Returns the convention of a model; null if it was not trained for one.
 const FillIn* fill_in_of(const Tokenizer& tokenizer);
 

@@ -1,15 +1,35 @@
 #include "app/chat/generation.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
+#include "app/chat/parts_reply.h"
+#include "app/chat/reply.h"
 #include "app/value/json_text.h"
 
 namespace wherry::app {
 
+namespace {
+
+std::unique_ptr<const Writer> writer_of(const Plan& plan, const Tokenizer& tokenizer) {
+  if (plan.in_parts) return std::make_unique<PartsReply>(plan);
+  return std::make_unique<Reply>(plan, tokenizer);
+}
+
+// Returns a sampling parameter as the shortest decimal number that gives it.
+Value shortest(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", static_cast<double>(value));
+  return std::strtod(text, nullptr);
+}
+
+}  // namespace
+
 Generation::Generation(Plan plan, const Tokenizer& tokenizer, Listener listener)
     : plan_(std::move(plan)),
       listener_(std::move(listener)),
-      reply_(plan_, tokenizer),
+      writer_(writer_of(plan_, tokenizer)),
       deltas_(plan_.jobs.size()),
       open_(plan_.jobs.size()) {
   const auto stops = std::make_shared<StopAutomaton>(plan_.stops, plan_.keeps_stops);
@@ -22,21 +42,27 @@ Generation::Generation(Plan plan, const Tokenizer& tokenizer, Listener listener)
 
 void Generation::open() {
   if (!plan_.stream) return;
-  for (const std::string& chunk : reply_.opening()) listener_(chunk, false);
+  for (const std::string& chunk : writer_->opening()) listener_(chunk, false);
 }
 
 void Generation::push(size_t choice, const wherry_event& event, const std::string& error) {
   Choice& one = choices_[choice];
   if (over_ || one.ended()) return;
+  const std::lock_guard lock(mutex_);
+  last_ = Clock::now();
+  if (!first_) first_ = last_;
   deltas_[choice].add(one.push(event, error));
   if (one.ended()) --open_;
 }
 
 Totals Generation::totals() const {
+  const std::lock_guard lock(mutex_);
   Totals made;
   made.prompt = plan_.prompt_tokens;
   for (const Choice& choice : choices_) {
     made.sampled += choice.sampled;
+    made.longest = std::max(made.longest, choice.sampled);
+    if (made.finish.empty()) made.finish = choice.finish();
     made.drafted += choice.drafted;
     made.accepted += choice.accepted;
     made.reasoning += choice.reasoning;
@@ -47,6 +73,11 @@ Totals Generation::totals() const {
     made.prefill = std::max(made.prefill, choice.prefill);
     made.decode = std::max(made.decode, choice.decode);
   }
+  if (first_) {
+    using Seconds = std::chrono::duration<double>;
+    made.since_first = Seconds(Clock::now() - *first_).count();
+    made.since_last = Seconds(Clock::now() - *last_).count();
+  }
   return made;
 }
 
@@ -56,11 +87,23 @@ std::string Generation::about() const {
     for (const std::string& text : texts) made.emplace_back(text);
     return json::make_list(std::move(made));
   };
-  return json::to_compact_json(json::make_dict({{"prompt_tokens", plan_.prompt_tokens},
-                                                {"choices", Value::size(plan_.jobs.size())},
-                                                {"dropped_messages", plan_.dropped_messages},
-                                                {"adapted", list(plan_.adapted)},
-                                                {"ignored", list(plan_.ignored)}}));
+  const wherry_params& params = plan_.sampling.params;
+  int64_t longest = 0;
+  for (const Job& job : plan_.jobs) longest = std::max<int64_t>(longest, job.max_tokens);
+  return json::to_compact_json(
+      json::make_dict({{"prompt_tokens", plan_.prompt_tokens},
+                       {"choices", Value::size(plan_.jobs.size())},
+                       {"n", Value::size(plan_.n)},
+                       {"room", plan_.room},
+                       {"max_tokens", longest},
+                       {"dropped_messages", plan_.dropped_messages},
+                       {"logprobs", plan_.logprobs},
+                       {"temperature", shortest(params.temperature)},
+                       {"top_p", shortest(params.top_p)},
+                       {"presence_penalty", shortest(params.presence_penalty)},
+                       {"frequency_penalty", shortest(params.frequency_penalty)},
+                       {"adapted", list(plan_.adapted)},
+                       {"ignored", list(plan_.ignored)}}));
 }
 
 void Generation::flush() {
@@ -74,7 +117,7 @@ void Generation::flush() {
         last = last && (other.empty() || other.index <= delta.index);
       }
       if (last) over_ = true;
-      listener_(reply_.chunk(delta), last);
+      listener_(writer_->chunk(delta), last);
       const size_t index = delta.index;
       delta = Delta();
       delta.index = index;
@@ -86,7 +129,7 @@ void Generation::flush() {
 void Generation::close() {
   if (over_) return;
   over_ = true;
-  listener_(plan_.stream ? reply_.closing(totals()) : reply_.whole(deltas_, totals()), true);
+  listener_(plan_.stream ? writer_->closing(totals()) : writer_->whole(deltas_, totals()), true);
 }
 
 void Generation::fail(const std::string& error_json) {

@@ -2,15 +2,18 @@
 #ifndef WHERRY_APP_CHAT_GENERATION_H_
 #define WHERRY_APP_CHAT_GENERATION_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/chat/choice.h"
 #include "app/chat/plan.h"
-#include "app/chat/reply.h"
 #include "app/chat/response.h"
+#include "app/chat/writer.h"
 
 namespace wherry::app {
 
@@ -31,15 +34,20 @@ class Generation : public Response {
   std::string about() const override;
 
  private:
+  using Clock = std::chrono::steady_clock;
   void close();
 
   const Plan plan_;
   const Listener listener_;
-  const Reply reply_;
+  const std::unique_ptr<const Writer> writer_;
   std::vector<Choice> choices_;
   std::vector<Delta> deltas_;  // unsent output of each choice
   size_t open_;
   bool over_ = false;
+  // Guards the counts of choices, which `totals` reads; recursive, because a host may ask for them
+  // within a service that `push` uses.
+  mutable std::recursive_mutex mutex_;
+  std::optional<Clock::time_point> first_, last_;  // of the first and the last event
 };
 
 }  // namespace wherry::app

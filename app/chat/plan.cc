@@ -27,30 +27,38 @@ bool certainly_long(const std::string& text, size_t context) {
   return text.size() > size_t{4} * context * kBytesPerToken && text.size() > 65536;
 }
 
-// The error of a prompt and an output that exceed the context, in the words that clients search for
-// (ContextOverflow of runtime_py/errors.py). least: "at least " if the prompt may have more tokens.
+// The error of a prompt and an output that exceed the context, in the words that clients search
+// for. least: "at least " if the prompt may have more tokens.
 RequestError overflow(int64_t context, int64_t prompt, int64_t output, const std::string& field,
                       const std::string& hint, const std::string& least = "") {
-  return RequestError(
-      "This model's maximum context length is " + std::to_string(context) +
-          " tokens. However, you requested " + least + std::to_string(prompt + output) +
-          " tokens (" + least + std::to_string(prompt) + " in the " + field + ", " +
-          std::to_string(output) + " in the completion). Please reduce the length " + "of the " +
-          field + " or completion. " + hint + (hint.empty() ? "" : " ") +
-          "(context_length_exceeded)",
-      field, "context_length_exceeded");
+  RequestError error("This model's maximum context length is " + std::to_string(context) +
+                         " tokens. However, you requested " + least +
+                         std::to_string(prompt + output) + " tokens (" + least +
+                         std::to_string(prompt) + " in the " + field + ", " +
+                         std::to_string(output) + " in the completion). Please reduce the length " +
+                         "of the " + field + " or completion. " + hint + (hint.empty() ? "" : " ") +
+                         "(context_length_exceeded)",
+                     field, "context_length_exceeded");
+  error.overflow = Overflow{context, prompt, output};
+  return error;
 }
 
 std::vector<int32_t> encoded(const Model& model, const std::string& text, const char* field,
                              bool add_special_tokens) {
   const auto context = static_cast<size_t>(model.abilities.context);
-  if (certainly_long(text, context)) {
-    throw overflow(model.abilities.context, model.abilities.context + 1, 1, field,
-                   std::string("The ") + field + " has " + std::to_string(Value(text).chars()) +
-                       " characters.",
-                   "at least ");
+  const auto too_long = [&](int64_t at_least) {
+    return overflow(model.abilities.context, at_least, 1, field,
+                    std::string("The ") + field + " has " + std::to_string(Value(text).chars()) +
+                        " characters.",
+                    "at least ");
+  };
+  if (certainly_long(text, context)) throw too_long(model.abilities.context + 1);
+  try {
+    return model.abilities.tokenizer->encode_at_most(text, add_special_tokens,
+                                                     model.abilities.context);
+  } catch (const text::TooManyTokens& many) {
+    throw too_long(many.at_least);
   }
-  return model.abilities.tokenizer->encode(text, add_special_tokens);
 }
 
 // Checks that a source and an output fit, each into the context.
@@ -179,16 +187,44 @@ void set_common(Plan& plan, const Fields& fields, const Model& model) {
 void require_text(const Model& model) {
   const Head& head = model.vectors.head;
   if (head.writes_text) return;
-  const char* instead = head.kind == HeadKind::kClass ? "\"classify\" or \"rerank\"" : "\"embed\"";
-  throw RequestError("This model writes no text: ask for " + std::string(instead), "", "no_text");
+  if (head.kind == HeadKind::kClass) {
+    throw RequestError(
+        "This model gives classes or scores and writes no text: POST /classify or /v1/rerank, or "
+        "\"task\": \"classify\" or \"rerank\"",
+        "", "no_text");
+  }
+  throw RequestError(
+      "This model gives embeddings and writes no text: POST /v1/embeddings, or \"task\": \"embed\"",
+      "", "no_text");
+}
+
+// Limits the outputs as the host says. Throws RequestError if the prompt alone fills the context.
+void limit_jobs(Plan& plan, const RequestOptions& options) {
+  plan.room = plan.jobs.empty() ? 0 : plan.jobs[0].max_tokens;
+  for (Job& job : plan.jobs) {
+    int64_t most = job.max_tokens;
+    if (options.context > 0) {  // the host's limits stand for the request's own, and its default
+      const auto size = static_cast<int64_t>(job.prompt.size());
+      if (size >= options.context) {
+        throw overflow(options.context, size, 1, options.context_field, "");
+      }
+      most = options.context - size;
+    }
+    if (options.max_tokens > 0) most = std::min(most, options.max_tokens);
+    job.max_tokens = static_cast<int32_t>(options.prompt_only ? 1 : most);
+  }
 }
 
 // Returns the number of tokens of a chat's prompt, or any larger number if it exceeds the context.
 int64_t prompt_tokens(const Fields& fields, const Model& model, const std::function<bool()>& gone) {
   const std::string text = Talk(fields, model.dialect).rendered(gone);
   const int64_t context = model.abilities.context;
-  if (certainly_long(text, static_cast<size_t>(context))) return context + 1;
-  return static_cast<int64_t>(encoded(model, text, "messages", false).size());
+  try {
+    return static_cast<int64_t>(encoded(model, text, "messages", false).size());
+  } catch (const RequestError& error) {
+    if (!error.overflow) throw;
+    return context + 1;
+  }
 }
 
 // Returns a chat whose last message is continued if it says `prefix: true`, which is the word of
@@ -206,7 +242,8 @@ Fields with_prefix(Fields fields) {
   return Fields(json::make_dict(std::move(items)), fields.unknown());
 }
 
-// Returns what an output has to follow, as JSON for a host that makes grammars by itself.
+// Returns what an output has to follow, as JSON for a host that makes grammars by itself: members
+// of an object, to which plan_of adds the tenant.
 Constraint host_constraint(const Value& fields, const Value& chat) {
   return {json::to_json(json::make_dict({{"fields", fields}, {"chat", chat}})), {}, ""};
 }
@@ -231,15 +268,31 @@ std::vector<int32_t> predicted_tokens(const Fields& fields, const Model& model) 
 
 Plan chat_plan(const Value& request, const Model& model, const std::function<bool()>& gone,
                const RequestOptions& options) {
-  Fields checked = with_prefix(checked_chat(request));
+  const Fields checked = with_prefix(checked_chat(request));
   require_text(model);
-  const auto [fields, dropped] =
-      truncated(std::move(checked), options.context > 0 ? options.context : model.abilities.context,
-                [&](const Fields& some) { return prompt_tokens(some, model, gone); });
-  const Talk talk(fields, model.dialect);
   Plan plan{};
-  const std::string text = talk.rendered(gone, &plan.adapted);
-  const std::vector<int32_t> prompt = encoded(model, text, "messages", false);
+  std::vector<int32_t> prompt = {0};
+  std::string text;
+  bool refused = false;
+  const auto [fields, dropped] = [&] {
+    try {
+      return truncated(checked, options.context > 0 ? options.context : model.abilities.context,
+                       [&](const Fields& some) { return prompt_tokens(some, model, gone); });
+    } catch (const RequestError& error) {
+      if (!options.prompt_only || error.code() != "chat_template") throw;
+      return Truncated{checked, 0};
+    }
+  }();
+  const Talk talk(fields, model.dialect);
+  try {
+    text = talk.rendered(gone, &plan.adapted);
+    prompt = encoded(model, text, "messages", false);
+  } catch (const RequestError& error) {
+    // Clients send the instructions ahead, of which some templates make no prompt. The core has no
+    // empty requests, so it computes one token.
+    if (!options.prompt_only || error.code() != "chat_template") throw;
+    refused = true;
+  }
   const int64_t asked =
       fields.integer("max_completion_tokens").value_or(fields.integer("max_tokens").value_or(0));
   plan.chat = true;
@@ -275,6 +328,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   plan.custom = talk.custom();
   plan.named = talk.named();
   add_jobs(plan, {prompt}, fields, model, "messages");
+  if (refused) plan.prompt_tokens = 0;
   return plan;
 }
 
@@ -388,19 +442,31 @@ Model model_of(const std::string& name, const Speech& speech, int64_t context, i
           speech.decoder_start};
 }
 
+std::vector<int32_t> chat_prompt(const Value& request, const Model& model, bool add_special_tokens,
+                                 const std::function<bool()>& gone) {
+  const Fields fields = with_prefix(checked_chat(request));
+  return encoded(model, Talk(fields, model.dialect).rendered(gone), "messages", add_special_tokens);
+}
+
 Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone,
              const RequestOptions& options) {
-  const bool completes = request.is_dict() && request.dict().find("messages") == nullptr &&
-                         request.dict().find("prompt") != nullptr;
+  bool completes = options.task == "completion";
+  if (options.task.empty()) {
+    completes = request.is_dict() && request.dict().find("messages") == nullptr &&
+                request.dict().find("prompt") != nullptr;
+  }
   Plan plan =
       completes ? completion_plan(request, model) : chat_plan(request, model, gone, options);
-  if (options.user) plan.sampling.params.user = *options.user;
-  if (options.salt) plan.sampling.params.salt = *options.salt;
-  for (Job& job : plan.jobs) {
-    if (options.max_tokens > 0) {
-      job.max_tokens = std::min(job.max_tokens, static_cast<int32_t>(options.max_tokens));
-    }
+  if (!options.model.empty()) plan.model = options.model;
+  plan.in_parts = options.in_parts;
+  plan.include_usage = plan.include_usage || plan.in_parts;
+  plan.writes = plan.writes && !options.prompt_only;
+  set_owner(options, plan.sampling.params.user, plan.sampling.params.salt);
+  if (model.host_makes_grammars && plan.constraint) {
+    const std::string tenant = std::to_string(plan.sampling.params.user >> 32);
+    plan.constraint->ebnf = R"({"tenant":)" + tenant + "," + plan.constraint->ebnf.substr(1);
   }
+  limit_jobs(plan, options);
   return plan;
 }
 

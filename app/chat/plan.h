@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/request_options.h"
 #include "app/chat/sampling.h"
 #include "app/chat/speech.h"
 #include "app/grammar/held_to.h"
@@ -45,12 +46,14 @@ struct Plan {
   int64_t prompt_tokens;  // prompt tokens, each prompt counted once for any n
   size_t n;               // choices per prompt; the jobs of a prompt are adjacent
   bool include_usage;
+  int64_t room = 0;              // tokens that an output may have without the host's limit
   int64_t dropped_messages = 0;  // messages that `truncation` has left out
   Texts adapted;                 // names of the steps that adapted the messages to the template
   Texts ignored;                 // names of fields that were sent but have no effect
   Reading reading;               // what the parser has to find in the output
   bool shows_reasoning = true;
   Texts custom;                  // names of custom tools, which the model sees as functions
+  bool in_parts = false;         // whether the response has the form of PartsReply
   bool named = false;            // whether the output is a call of the tool that the request names
   std::vector<int32_t> visible;  // special tokens whose names the detokenizer emits
 };
@@ -68,17 +71,14 @@ struct Model {
 // maximum number of tokens of one request.
 Model model_of(const std::string& name, const Speech& speech, int64_t context, int64_t vocab_size);
 
-// What a host says of a request besides its fields.
-struct RequestOptions {
-  std::optional<uint64_t> user, salt;  // stand in for the numbers of the request's own names
-  int64_t context = 0;                 // tokens to which `truncation` shortens; 0: the model's
-  int64_t max_tokens = 0;              // maximum tokens of each output; 0: no further limit
-};
-
 // Makes the plan of a request; its constraint is not compiled yet. gone: returns whether the client
 // has aborted the request. Throws RequestError or jinja::Abandoned.
 Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone,
              const RequestOptions& options = {});
+
+// Returns the tokens of a chat's messages in the model's template. Throws as `plan_of`.
+std::vector<int32_t> chat_prompt(const Value& request, const Model& model, bool add_special_tokens,
+                                 const std::function<bool()>& gone);
 
 }  // namespace wherry::app
 

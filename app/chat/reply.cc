@@ -1,11 +1,10 @@
 #include "app/chat/reply.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 
+#include "app/chat/reply_text.h"
 #include "app/request/response_id.h"
-#include "app/value/code_points.h"
 #include "app/value/json_text.h"
 
 namespace wherry::app {
@@ -14,90 +13,15 @@ namespace {
 
 using Items = std::vector<std::pair<Value, Value>>;
 
-// Writes a JSON object field by field. Answers may have millions of log probabilities, which take a
-// tenth of the memory as text.
-class ObjectText {
- public:
-  void raw(std::string_view name, std::string_view json) {
-    text_ += text_.size() > 1 ? ",\"" : "\"";
-    text_ += name;
-    text_ += "\":";
-    text_ += json;
-  }
-  void add(std::string_view name, const Value& value) { raw(name, json::to_compact_json(value)); }
-  std::string done() && {
-    text_ += '}';
-    return std::move(text_);
-  }
-
- private:
-  std::string text_ = "{";
-};
-
-// Writes a JSON list item by item.
-class ListText {
- public:
-  void raw(std::string_view json) {
-    if (text_.size() > 1) text_ += ',';
-    text_ += json;
-  }
-  std::string done() && {
-    text_ += ']';
-    return std::move(text_);
-  }
-
- private:
-  std::string text_ = "[";
-};
-
 std::string joined(const std::vector<std::string>& items) {
   ListText made;
   for (const std::string& item : items) made.raw(item);
   return std::move(made).done();
 }
 
-// Returns a token as text; a partial character in OpenAI's form `bytes:\xe4\xb8`.
-std::string shown(const std::string& piece) {
-  if (unicode::well_formed(piece) == piece) return piece;
-  std::string made = "bytes:";
-  for (char byte : piece) {
-    char text[8];
-    std::snprintf(text, sizeof text, "\\x%02x", static_cast<unsigned char>(byte));
-    made += text;
-  }
-  return made;
-}
-
-std::string bytes_of(const std::string& piece) {
-  ListText made;
-  for (char byte : piece) made.raw(std::to_string(static_cast<unsigned char>(byte)));
-  return std::move(made).done();
-}
-
-std::string json_number(float value) {
-  return json::to_compact_json(Value(static_cast<double>(value)));
-}
-
-std::string logged(const std::string& piece, float logprob, const std::string* top) {
-  ObjectText made;
-  made.add("token", shown(piece));
-  made.raw("logprob", json_number(logprob));
-  made.raw("bytes", bytes_of(piece));
-  if (top != nullptr) made.raw("top_logprobs", *top);
-  return std::move(made).done();
-}
-
 std::string chat_logprobs(const std::vector<LoggedToken>& tokens) {
-  ListText content;
-  for (const LoggedToken& token : tokens) {
-    ListText top;
-    for (const auto& [piece, logprob] : token.top) top.raw(logged(piece, logprob, nullptr));
-    const std::string others = std::move(top).done();
-    // A chat echoes no prompt, so each token has a log probability.
-    content.raw(logged(token.piece, token.logprob.value_or(0), &others));
-  }
   ObjectText made;
-  made.raw("content", std::move(content).done());
+  made.raw("content", token_logprobs(tokens));
   made.raw("refusal", "null");
   return std::move(made).done();
 }
@@ -123,39 +47,6 @@ std::string completion_logprobs(const std::vector<LoggedToken>& tokens) {
 }
 
 Value finish_of(const Delta& delta) { return delta.finish.empty() ? Value() : Value(delta.finish); }
-
-Value usage_of(const Totals& totals) {
-  return json::make_dict(
-      {{"prompt_tokens", totals.prompt},
-       {"completion_tokens", totals.sampled},
-       {"total_tokens", totals.prompt + totals.sampled},
-       {"prompt_tokens_details", json::make_dict({{"cached_tokens", totals.cached}})},
-       {"completion_tokens_details",
-        json::make_dict({{"accepted_prediction_tokens", totals.accepted},
-                         {"rejected_prediction_tokens", totals.drafted - totals.accepted},
-                         {"reasoning_tokens", totals.reasoning}})}});
-}
-
-// Returns the timings with the field names of llama.cpp's server; a rate is 0 if its time is 0.
-Value timings_of(const Totals& totals) {
-  const int64_t computed = totals.prompt - totals.cached;
-  const auto each = [](double seconds, int64_t count) {
-    return 1e3 * seconds / static_cast<double>(std::max<int64_t>(count, 1));
-  };
-  const auto rate = [](double seconds, int64_t count) {
-    return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
-  };
-  return json::make_dict({{"queue_ms", 1e3 * totals.queue},
-                          {"cache_n", totals.cached},
-                          {"prompt_n", computed},
-                          {"prompt_ms", 1e3 * totals.prefill},
-                          {"prompt_per_token_ms", each(totals.prefill, computed)},
-                          {"prompt_per_second", rate(totals.prefill, computed)},
-                          {"predicted_n", totals.sampled},
-                          {"predicted_ms", 1e3 * totals.decode},
-                          {"predicted_per_token_ms", each(totals.decode, totals.sampled)},
-                          {"predicted_per_second", rate(totals.decode, totals.sampled)}});
-}
 
 const char* kind_of(const Part& call) { return call.custom ? "custom" : "function"; }
 

@@ -8,19 +8,19 @@
 
 #include "app/chat/choice.h"
 #include "app/chat/plan.h"
-#include "app/chat/response.h"
+#include "app/chat/writer.h"
 
 namespace wherry::app {
 
-class Reply {
+class Reply : public Writer {
  public:
   // The arguments must outlive the object.
   Reply(const Plan& plan, const Tokenizer& tokenizer);
 
-  std::vector<std::string> opening() const;  // returns the chunks with each choice's role
-  std::string chunk(const Delta& delta) const;
-  std::string closing(const Totals& totals) const;  // returns the chunk with the usage
-  std::string whole(const std::vector<Delta>& choices, const Totals& totals) const;
+  std::vector<std::string> opening() const override;  // returns the chunks with each choice's role
+  std::string chunk(const Delta& delta) const override;
+  std::string closing(const Totals& totals) const override;
+  std::string whole(const std::vector<Delta>& choices, const Totals& totals) const override;
 
  private:
   // choices: JSON of each choice. first: whether nothing of the response precedes it.

@@ -12,11 +12,46 @@ namespace wherry::app {
 
 namespace {
 
+// Returns an object with another value of a field.
+Value with_field(const Value& object, const char* name, const Value& value) {
+  if (!object.is_dict()) return object;
+  std::vector<std::pair<Value, Value>> items = object.dict().items;
+  items.emplace_back(name, value);
+  return json::make_dict(std::move(items));
+}
+
 std::string aborted() {
   return error_json("The request was aborted", "server_error", "", "aborted");
 }
 
 }  // namespace
+
+Value request_of(std::string_view json) {
+  try {
+    return json::from_json(unicode::well_formed(json), json::Halves::kKept);
+  } catch (const json::Failure& failure) {
+    throw RequestError(std::string("The body is not JSON: ") + failure.what(), "", "invalid_json");
+  }
+}
+
+void check_request(const std::string& task, const Value& request) {
+  switch (task.empty() ? task_of(request) : task_named(task)) {
+    case VectorTask::kEmbed:
+      checked_embedding(request);
+      break;
+    case VectorTask::kClassify:
+      checked_classify(request);
+      break;
+    case VectorTask::kRerank:
+      checked_rerank(request);
+      break;
+    case VectorTask::kScore:
+      checked_score(request);
+      break;
+    case VectorTask::kNone:
+      task == "completion" ? checked_completion(request) : checked_chat(request);
+  }
+}
 
 int64_t Requests::start(std::string json, Listener listener) {
   auto request = std::make_shared<Request>();
@@ -57,19 +92,15 @@ void Requests::begin(int64_t id, std::string json, const RequestOptions& options
 
 bool Requests::abort(int64_t id) {
   RequestPtr request;
-  std::vector<uint64_t> running;
   {
     const std::lock_guard lock(mutex_);
     const auto found = requests_.find(id);
     if (found == requests_.end()) return false;
     request = found->second;
     request->aborted = true;
-    running = request->core_ids;
   }
   abandon(request);
-  for (uint64_t core_id : running) {
-    if (core_id != 0) core_.abort(core_id);
-  }
+  for (const uint64_t core_id : submitted(request)) core_.abort(core_id);
   return true;
 }
 
@@ -131,6 +162,13 @@ std::vector<Requests::RequestPtr> Requests::requests() const {
   return made;
 }
 
+std::vector<uint64_t> Requests::submitted(const RequestPtr& request) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint64_t> ids = request->core_ids;
+  ids.erase(std::remove(ids.begin(), ids.end(), 0), ids.end());
+  return ids;
+}
+
 bool Requests::gone(const RequestPtr& request) {
   const std::lock_guard lock(mutex_);
   return request->aborted;
@@ -172,13 +210,9 @@ void Requests::plan(const RequestPtr& request) {
 
 void Requests::submit_plan(const RequestPtr& request) {
   if (gone(request)) throw jinja::Abandoned();
-  Value given;
-  try {
-    given = json::from_json(unicode::well_formed(request->json), json::Halves::kKept);
-  } catch (const json::Failure& failure) {
-    throw RequestError(std::string("The body is not JSON: ") + failure.what(), "", "invalid_json");
-  }
-  const VectorTask task = task_of(given);
+  const Value given = request_of(request->json);
+  const std::string& named = request->options.task;
+  const VectorTask task = named.empty() ? task_of(given) : task_named(named);
   if (task != VectorTask::kNone) return submit_vectors(request, task, given);
   Plan made = plan_of(given, model_, [&] { return gone(request); }, request->options);
   if (made.constraint) {
@@ -225,46 +259,61 @@ void Requests::add(uint64_t id, const Plan& plan, const Job& job) {
 void Requests::submit(const RequestPtr& request, Plan plan) {
   auto generation =
       std::make_shared<Generation>(std::move(plan), *model_.abilities.tokenizer, request->listener);
-  const Plan& made = generation->plan();
-  submit(request, generation, made.jobs.size(),
-         [&](size_t job, uint64_t id) { add(id, made, made.jobs[job]); });
+  const Plan& of_it = generation->plan();
+  submit(request, generation, of_it.jobs.size(), [this, generation](size_t job, uint64_t id) {
+    add(id, generation->plan(), generation->plan().jobs[job]);
+  });
 }
 
 void Requests::submit_vectors(const RequestPtr& request, VectorTask task, const Value& given) {
+  const std::string& name = request->options.model;
   auto response = std::make_shared<VectorResponse>(
-      vector_plan(task, given, model_.vectors, [&] { return gone(request); }), request->listener,
-      request->options.user, request->options.salt);
-  const VectorResponse& made = *response;
-  submit(request, response, made.jobs(),
-         [&](size_t job, uint64_t id) { made.add(job, id, core_); });
+      vector_plan(task, name.empty() ? given : with_field(given, "model", name), model_.vectors,
+                  [&] { return gone(request); }),
+      request->listener, request->options);
+  submit(request, response, response->jobs(),
+         [this, response](size_t job, uint64_t id) { response->add(job, id, core_); });
 }
 
 void Requests::submit(const RequestPtr& request, std::shared_ptr<Response> response, size_t n,
-                      const std::function<void(size_t job, uint64_t id)>& add) {
+                      std::function<void(size_t job, uint64_t id)> add) {
   {
     const std::lock_guard lock(mutex_);
     if (request->aborted) throw jinja::Abandoned();
     request->response = std::move(response);
+    request->jobs = n;
+    request->add = std::move(add);
     ready_.push_back({request, ""});  // the request is listed before its first event arrives
-    for (size_t i = 0; i < n; ++i) {
-      request->core_ids.push_back(next_core_id_);
-      choices_[next_core_id_++] = {request, i};
+  }
+  refill(request);
+  // The client aborted the request while only some of its jobs were submitted.
+  if (gone(request)) {
+    for (const uint64_t id : submitted(request)) core_.abort(id);
+  }
+  core_.wake();
+}
+
+void Requests::refill(const RequestPtr& request) {
+  std::vector<std::pair<size_t, uint64_t>> added;
+  {
+    const std::lock_guard lock(mutex_);
+    if (request->aborted) return;
+    const size_t window = request->options.window > 0 ? request->options.window : request->jobs;
+    while (request->core_ids.size() < request->jobs &&
+           request->core_ids.size() - request->ended < window) {
+      added.emplace_back(request->core_ids.size(), next_core_id_);
+      choices_[next_core_id_] = {request, request->core_ids.size()};
+      request->core_ids.push_back(next_core_id_++);
     }
   }
-  const std::vector<uint64_t> ids = request->core_ids;
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < added.size(); ++i) {
     try {
-      add(i, ids[i]);
+      request->add(added[i].first, added[i].second);
     } catch (...) {
-      for (size_t k = 0; k < i; ++k) core_.abort(ids[k]);
+      for (const uint64_t id : submitted(request)) core_.abort(id);
       throw;
     }
   }
-  // The client aborted the request while only some of its jobs were submitted.
-  if (gone(request)) {
-    for (uint64_t id : ids) core_.abort(id);
-  }
-  core_.wake();
 }
 
 // ---- functions of the event thread ----
@@ -311,6 +360,7 @@ void Requests::take(const wherry_event* events, size_t n, const std::string& err
       choice = found->second;
       if (event.finish != WHERRY_RUNNING) {  // no event follows for this choice
         choice.first->core_ids[choice.second] = 0;
+        ++choice.first->ended;
         choices_.erase(found);
       }
     }
@@ -320,14 +370,7 @@ void Requests::take(const wherry_event* events, size_t n, const std::string& err
     try {
       response.push(index, event, event.finish == WHERRY_ERROR ? error : "");
     } catch (const Failed& failure) {
-      std::vector<uint64_t> others;
-      {
-        const std::lock_guard lock(mutex_);
-        others = request->core_ids;
-      }
-      for (uint64_t id : others) {
-        if (id != 0) core_.abort(id);
-      }
+      for (const uint64_t id : submitted(request)) core_.abort(id);
       response.fail(error_json(failure.message,
                                failure.request ? "invalid_request_error" : "server_error", "",
                                failure.code));
@@ -343,7 +386,11 @@ void Requests::take(const wherry_event* events, size_t n, const std::string& err
   }
   for (const RequestPtr& request : touched) {
     request->response->flush();
-    if (request->response->done()) end(request);
+    if (request->response->done()) {
+      end(request);
+    } else if (request->options.window > 0) {
+      attempt(request, [&] { refill(request); });
+    }
   }
 }
 

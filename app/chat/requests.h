@@ -20,6 +20,11 @@
 
 namespace wherry::app {
 
+// Reads the JSON of a request. Throws RequestError.
+Value request_of(std::string_view json);
+// Validates a request of a task (see RequestOptions) without a model. Throws RequestError.
+void check_request(const std::string& task, const Value& request);
+
 class Requests {
  public:
   // The arguments must outlive the object.
@@ -61,7 +66,11 @@ class Requests {
     RequestOptions options = {};
     Opened opened = nullptr;
     std::shared_ptr<Response> response;  // set when the request is planned
-    std::vector<uint64_t> core_ids;  // the core's id of each choice; 0 after the choice has ended
+    std::vector<uint64_t>
+        core_ids;  // the core's id of each submitted job; 0 after the job has ended
+    std::function<void(size_t job, uint64_t id)> add;  // adds a job to the core; throws Error
+    size_t jobs = 0;                                   // number of all jobs
+    size_t ended = 0;                                  // number of jobs that have ended
   };
   using RequestPtr = std::shared_ptr<Request>;
   // A request to open, or to end if it has the JSON of an error.
@@ -78,12 +87,16 @@ class Requests {
   // An exception of `work` ends the request.
   void attempt(const RequestPtr& request, const Work& work);
   void submit(const RequestPtr& request, Plan plan);
-  // Submits n jobs. add: adds a job of this index to the core under this id; throws Error.
+  // Submits the first of n jobs. add: adds a job of this index to the core under this id; throws
+  // Error.
   void submit(const RequestPtr& request, std::shared_ptr<Response> response, size_t n,
-              const std::function<void(size_t job, uint64_t id)>& add);
+              std::function<void(size_t job, uint64_t id)> add);
+  // Submits further jobs, as many as the request's window has room for. Throws Error.
+  void refill(const RequestPtr& request);
   void submit_vectors(const RequestPtr& request, VectorTask task, const Value& given);
   void add(uint64_t id, const Plan& plan, const Job& job);  // adds a job to the core; throws Error
   void refuse(const RequestPtr& request, const std::string& error_json);
+  std::vector<uint64_t> submitted(const RequestPtr& request) const;  // the core's ids that run
   bool gone(const RequestPtr& request);
   bool is_submitted(const RequestPtr& request);  // whether `hear` may have opened its response
   std::vector<RequestPtr> requests() const;

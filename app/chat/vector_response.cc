@@ -10,15 +10,16 @@
 
 namespace wherry::app {
 
-VectorResponse::VectorResponse(VectorPlan plan, Listener listener, std::optional<uint64_t> user,
-                               std::optional<uint64_t> salt)
+VectorResponse::VectorResponse(VectorPlan plan, Listener listener, const RequestOptions& options)
     : plan_(std::move(plan)),
-      user_(user.value_or(number_of(plan_.user))),
-      salt_(salt.value_or(number_of(plan_.salt))),
+      user_(number_of(plan_.user)),
+      salt_(number_of(plan_.salt)),
       listener_(std::move(listener)),
       results_(plan_.jobs.size()),
       ended_(plan_.jobs.size()),
-      open_(plan_.jobs.size()) {}
+      open_(plan_.jobs.size()) {
+  set_owner(options, user_, salt_);
+}
 
 void VectorResponse::add(size_t job, uint64_t id, Core& core) const {
   const VectorJob& one = plan_.jobs[job];
@@ -58,8 +59,10 @@ Totals VectorResponse::totals() const {
 }
 
 std::string VectorResponse::about() const {
-  return json::to_compact_json(json::make_dict(
-      {{"prompt_tokens", totals().prompt}, {"choices", Value::size(plan_.jobs.size())}}));
+  Values ignored(plan_.ignored.begin(), plan_.ignored.end());
+  return json::to_compact_json(json::make_dict({{"prompt_tokens", totals().prompt},
+                                                {"choices", Value::size(plan_.jobs.size())},
+                                                {"ignored", json::make_list(std::move(ignored))}}));
 }
 
 void VectorResponse::flush() {

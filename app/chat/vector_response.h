@@ -2,11 +2,11 @@
 #ifndef WHERRY_APP_CHAT_VECTOR_RESPONSE_H_
 #define WHERRY_APP_CHAT_VECTOR_RESPONSE_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/chat/core.h"
+#include "app/chat/request_options.h"
 #include "app/chat/response.h"
 #include "app/vectors/vector_plan.h"
 
@@ -14,9 +14,7 @@ namespace wherry::app {
 
 class VectorResponse : public Response {
  public:
-  // user, salt: stand in for the numbers of the plan's names.
-  VectorResponse(VectorPlan plan, Listener listener, std::optional<uint64_t> user = {},
-                 std::optional<uint64_t> salt = {});
+  VectorResponse(VectorPlan plan, Listener listener, const RequestOptions& options = {});
 
   size_t jobs() const { return plan_.jobs.size(); }
   // Adds a job to the core as a request of this id. Throws Error.
@@ -34,7 +32,7 @@ class VectorResponse : public Response {
 
  private:
   const VectorPlan plan_;
-  const uint64_t user_, salt_;
+  uint64_t user_, salt_;
   const Listener listener_;
   std::vector<VectorResult> results_;  // of each job
   std::vector<bool> ended_;

@@ -1,5 +1,4 @@
-// Reads a constraint from a request's fields: those of OpenAI, vLLM and llama.cpp. The reference
-// implementation is runtime_py/grammar/fields.py, with the same errors.
+// Reads a constraint from a request's fields: those of OpenAI, vLLM and llama.cpp.
 #ifndef WHERRY_APP_GRAMMAR_FIELDS_H_
 #define WHERRY_APP_GRAMMAR_FIELDS_H_
 

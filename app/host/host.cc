@@ -1,9 +1,13 @@
 // Implements host_abi.h.
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 
+#include "app/chat/fill_in.h"
 #include "app/chat/requests.h"
+#include "app/grammar/endless.h"
+#include "app/grammar/schema/repair.h"
 #include "app/host/host_grammars.h"
 #include "app/host/host_text.h"
 #include "app/request/request_error.h"
@@ -44,6 +48,7 @@ Speech speech_of(const Value& model, const Services& services) {
   made.head = read_head(field(model, "head"), "wherry-head.json");
   made.head.size = field(model, "embedding_size").integer();
   if (!json::truth(field(model, "writes_text"))) made.head.writes_text = false;
+  made.head.embeds = json::truth(field(model, "embeds"));
   const auto known = [&](const std::string& name) { return services.id_of(name) >= 0; };
   const Values& templates = field(model, "templates").items();
   std::unique_ptr<Dialect> usual;
@@ -67,6 +72,16 @@ Speech speech_of(const Value& model, const Services& services) {
   return made;
 }
 
+// Returns the JSON of an error, with the tokens of a request that exceeds the context.
+std::string error_with_tokens(const RequestError& error) {
+  std::string json = error_json(error);
+  if (!error.overflow) return json;
+  const auto& [context, prompt, output] = *error.overflow;
+  json.pop_back();
+  return json +
+         ",\"overflow\":" + json::to_compact_json(json::make_list({context, prompt, output})) + "}";
+}
+
 thread_local std::string last_error;
 
 // Runs the body of an API call. Returns its status; wherry_host_last_error then has the error.
@@ -79,7 +94,7 @@ int guarded(const Work& work) noexcept {
     last_error = error_json("The request was aborted", "server_error", "", "aborted");
     return WHERRY_NOT_FOUND;
   } catch (const RequestError& error) {
-    last_error = error_json(error);
+    last_error = error_with_tokens(error);
     return WHERRY_INVALID_ARGUMENT;
   } catch (const jinja::Refused& error) {
     last_error = error_json(RequestError(error.what(), "messages", "chat_template"));
@@ -95,22 +110,45 @@ int guarded(const Work& work) noexcept {
   }
 }
 
+// Returns the text that `work` returns, valid until the thread's next call; null if it throws.
+template <typename Work>
+const char* answer(const Work& work) noexcept {
+  thread_local std::string text;
+  return guarded([&] { text = work(); }) == WHERRY_OK ? text.c_str() : nullptr;
+}
+
 RequestOptions options_of(const char* json) {
-  RequestOptions made;
-  if (json == nullptr) return made;
-  const Value given = json::from_json(json);
-  // Numbers of 64 bits come as texts, because JSON's are doubles.
-  const auto number = [&](const char* name) -> std::optional<uint64_t> {
-    const Value* value = given.dict().find(name);
-    if (value == nullptr || value->is_none()) return std::nullopt;
-    return std::stoull(value->text());
+  RequestOptions options;
+  if (json == nullptr) return options;
+  const Fields fields(json::from_json(json));
+  const auto text = [&](const char* name) {
+    return fields.has(name) ? std::optional(fields.text(name)) : std::nullopt;
   };
-  const Fields fields(given);
-  made.user = number("user");
-  made.salt = number("salt");
-  made.context = fields.integer("context").value_or(0);
-  made.max_tokens = fields.integer("at_most").value_or(0);
-  return made;
+  options.task = fields.text("task");
+  options.model = fields.text("model");
+  options.key = text("key");
+  options.peer = text("peer");
+  options.context = fields.integer("context").value_or(0);
+  options.context_field = fields.text("context_field");
+  options.max_tokens = fields.integer("max_tokens").value_or(0);
+  options.prompt_only = fields.truth("prompt_only");
+  options.in_parts = fields.truth("in_parts");
+  options.window = static_cast<size_t>(fields.integer("window").value_or(0));
+  return options;
+}
+
+int32_t finish_of(const std::string& finish) {
+  if (finish == "stop") return WHERRY_HOST_STOP;
+  if (finish == "length") return WHERRY_HOST_LENGTH;
+  return finish.empty() ? WHERRY_HOST_RUNS : WHERRY_HOST_TOOL_CALLS;
+}
+
+wherry_host_totals totals_of(const Response& response) {
+  const Totals totals = response.totals();
+  return {totals.prompt,           totals.sampled,   totals.cached,      totals.drafted,
+          totals.accepted,         totals.reasoning, totals.queue,       totals.prefill,
+          totals.decode,           totals.longest,   totals.since_first, totals.since_last,
+          finish_of(totals.finish)};
 }
 
 }  // namespace
@@ -133,18 +171,21 @@ struct wherry_host {
 
   // Adds a message about a request; called within hear.
   void tell(int64_t id, int32_t kind, std::string json) {
-    const auto known = responses.find(id);
     wherry_host_message message{id, kind, nullptr, json.size(), {}};
-    if (known != responses.end()) {
-      const Totals totals = known->second->totals();
-      message.totals = {totals.prompt,  totals.sampled,  totals.cached,
-                        totals.drafted, totals.accepted, totals.reasoning,
-                        totals.queue,   totals.prefill,  totals.decode};
-    }
+    if (const auto response = response_of(id)) message.totals = totals_of(*response);
     texts.push_back(std::move(json));
     message.json = texts.back().c_str();
     messages.push_back(message);
-    if (kind == WHERRY_HOST_LAST) responses.erase(id);
+    if (kind != WHERRY_HOST_LAST && kind != WHERRY_HOST_ERROR) return;
+    const std::lock_guard lock(mutex);
+    responses.erase(id);
+  }
+
+  // Returns null if the request is not open.
+  std::shared_ptr<const Response> response_of(int64_t id) {
+    const std::lock_guard lock(mutex);
+    const auto known = responses.find(id);
+    return known == responses.end() ? nullptr : known->second;
   }
 
   const Services services;
@@ -153,8 +194,9 @@ struct wherry_host {
   ServiceCore core;
   HostGrammars grammars;
   Requests requests;
-  // Of the thread that calls wherry_host_hear.
+  std::mutex mutex;  // guards `responses`
   std::unordered_map<int64_t, std::shared_ptr<const Response>> responses;
+  // Of the thread that calls wherry_host_hear.
   std::deque<std::string> texts;
   std::vector<wherry_host_message> messages;
 };
@@ -183,13 +225,39 @@ int wherry_host_start(wherry_host* host, int64_t id, const char* request_json, s
     host->requests.begin(
         id, std::string(request_json, n), options_of(options_json),
         [host, id](const std::shared_ptr<const Response>& response) {
-          host->responses[id] = response;
+          {
+            const std::lock_guard lock(host->mutex);
+            host->responses[id] = response;
+          }
           host->tell(id, WHERRY_HOST_OPENED, response->about());
         },
         [host, id](const std::string& json, bool last) {
-          host->tell(id, last ? WHERRY_HOST_LAST : WHERRY_HOST_CHUNK, json);
+          const bool failed = json.rfind(R"({"error":)", 0) == 0;
+          host->tell(id,
+                     failed ? WHERRY_HOST_ERROR
+                     : last ? WHERRY_HOST_LAST
+                            : WHERRY_HOST_CHUNK,
+                     json);
         });
   });
+}
+
+int wherry_host_prompt(wherry_host* host, const char* request_json, size_t n_json,
+                       int add_special_tokens, const int32_t** ids, size_t* n) {
+  thread_local std::vector<int32_t> prompt;
+  return guarded([&] {
+    prompt = chat_prompt(request_of({request_json, n_json}), host->model, add_special_tokens != 0,
+                         [] { return false; });
+    *ids = prompt.data();
+    *n = prompt.size();
+  });
+}
+
+int wherry_host_totals_of(wherry_host* host, int64_t id, wherry_host_totals* out) {
+  const auto response = host->response_of(id);
+  if (response == nullptr) return WHERRY_NOT_FOUND;
+  *out = totals_of(*response);
+  return WHERRY_OK;
 }
 
 void wherry_host_abort(wherry_host* host, int64_t id) {
@@ -218,6 +286,46 @@ void wherry_host_close(wherry_host* host) {
   if (host == nullptr) return;
   host->requests.close();
   delete host;
+}
+
+int wherry_request_check(const char* task, const char* request_json, size_t n) {
+  return guarded([&] { check_request(task, request_of({request_json, n})); });
+}
+
+const char* wherry_template_traits(const char* source, size_t n) {
+  return answer([&] {
+    const Dialect dialect(
+        std::make_unique<jinja::InterpretedTemplate>(std::string(source, n), json::make_dict({})),
+        "", [](const std::string&) { return false; });
+    const Family& family = dialect.family();
+    return json::to_compact_json(
+        json::make_dict({{"tool_format", family.name},
+                         {"tools", dialect.native()},
+                         {"thinks", dialect.thoughts() || family.channels}}));
+  });
+}
+
+const char* wherry_fill_in_marks(void) {
+  return answer([] {
+    Values lists;
+    for (const auto& marks : fill_in_marks()) {
+      lists.push_back(json::make_list(Values(marks.begin(), marks.end())));
+    }
+    return json::to_compact_json(json::make_list(std::move(lists)));
+  });
+}
+
+const char* wherry_schema_repair(const char* json, size_t n) {
+  return answer([&] {
+    Repaired made = repaired(json::from_json(std::string_view(json, n)));
+    Values problems(made.problems.begin(), made.problems.end());
+    return json::to_compact_json(json::make_dict(
+        {{"schema", std::move(made.schema)}, {"problems", json::make_list(std::move(problems))}}));
+  });
+}
+
+const char* wherry_grammar_endless(const char* text, size_t n) {
+  return answer([&] { return endless_rule(std::string_view(text, n)); });
 }
 
 }  // extern "C"

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define WHERRY_HOST_ABI_VERSION 1
+#define WHERRY_HOST_ABI_VERSION 2
 
 typedef struct wherry_host wherry_host;
 
@@ -30,7 +30,8 @@ enum {
   WHERRY_HOST_OK = 0,
   WHERRY_HOST_REFUSED = 1, /* the bytes are the reason, for the client */
   WHERRY_HOST_GONE = 2,    /* the client has aborted the request */
-  WHERRY_HOST_FAILED = 3   /* the bytes are the reason; a fault of the host */
+  WHERRY_HOST_FAILED = 3,  /* the bytes are the reason; a fault of the host */
+  WHERRY_HOST_TOO_MANY = 4 /* of `encode`: the bytes are one int64, the least number of tokens */
 };
 
 /* Kinds of tokens. */
@@ -42,8 +43,9 @@ typedef struct {
   size_t size; /* sizeof(wherry_host_services) */
   void* context;
 
-  /* tokenizer: ids are int32 in this machine's byte order */
-  int (*encode)(void* context, const char* text, size_t n, int add_special_tokens,
+  /* tokenizer: ids are int32 in this machine's byte order. limit: the text is untrusted, and need
+   * not be encoded if it has more tokens; -1: there is none */
+  int (*encode)(void* context, const char* text, size_t n, int add_special_tokens, int64_t limit,
                 wherry_host_bytes* ids);
   /* numbers: int32 [3, n]: ids, segments, and the text of each token (-1: a special token) */
   int (*encode_pair)(void* context, const char* first, size_t n_first, const char* second,
@@ -58,7 +60,8 @@ typedef struct {
   int (*render)(void* context, int which, const char* json, size_t n, wherry_host_bytes* text);
 
   /* Begins to make the grammar of request `id`; wherry_host_constrained reports it. json: what the
-   * output has to follow: {"fields": the request, "tools", "family", "thoughts", "opened", ...}. */
+   * output has to follow: {"tenant": the upper half of the user's number, "fields": those of the
+   * request that constrain, "chat": null or what talk.h says of tools and reasoning}. */
   void (*constrain)(void* context, int64_t id, const char* json, size_t n);
 
   /* engine: as wherry_engine_add and wherry_engine_abort; error: the reason of a status */
@@ -78,9 +81,9 @@ WHERRY_API const char* wherry_host_last_error(void); /* of the calling thread */
  * Opens a model. services must stay valid until wherry_host_close. model_json:
  * {"name", "context", "vocab_size": of the logits, "tokens": number, "largest_id", "byte_rules":
  *  null or {"each_byte", "strip"}, "eos_ids", "defaults": generation_config.json, "decoder_start":
- *  ids, "head": wherry-head.json, "embedding_size", "writes_text", "tool_format": "" or a name,
- *  "adapts": whether messages are adapted to templates, "templates": [{"source", "variables"}], the
- *  second one for chats with tools}.
+ *  ids, "head": wherry-head.json, "embedding_size", "writes_text", "embeds", "tool_format": "" or a
+ * name, "adapts": whether messages are adapted to templates, "templates": [{"source",
+ * "variables"}], the second one for chats with tools}.
  */
 WHERRY_API int wherry_host_open(const char* model_json, size_t n,
                                 const wherry_host_services* services, wherry_host** out);
@@ -88,14 +91,30 @@ WHERRY_API int wherry_host_open(const char* model_json, size_t n,
 /* Token counts and times of a request so far; times are the maximum over its choices. */
 typedef struct {
   int64_t prompt, sampled, cached, drafted, accepted, reasoning;
-  double queue, prefill, decode; /* seconds */
+  double queue, prefill, decode;  /* seconds */
+  int64_t longest;                /* output tokens of the longest choice */
+  double since_first, since_last; /* seconds since the first and the last event; -1: none yet */
+  int32_t finish;                 /* of the first choice that ended, one of WHERRY_HOST_RUNS ... */
 } wherry_host_totals;
+
+/* Why a choice ended. */
+enum {
+  WHERRY_HOST_RUNS = 0,
+  WHERRY_HOST_STOP = 1,
+  WHERRY_HOST_LENGTH = 2,
+  WHERRY_HOST_TOOL_CALLS = 3
+};
 
 /* Kinds of messages about a request. */
 enum {
-  WHERRY_HOST_OPENED = 0, /* {"prompt_tokens", "choices", "adapted", "ignored", ...} */
-  WHERRY_HOST_CHUNK = 1,  /* a JSON object of the response */
-  WHERRY_HOST_LAST = 2    /* the last one, or {"error": ...} */
+  /* {"prompt_tokens", "choices", "n", "room": tokens that an output may have, "max_tokens": of
+   *  them that the request and the host allow, "dropped_messages", "logprobs", "temperature",
+   * "top_p", "presence_penalty", "frequency_penalty", "adapted", "ignored"}; for numbers only those
+   * of the prompt, the choices and what is ignored */
+  WHERRY_HOST_OPENED = 0,
+  WHERRY_HOST_CHUNK = 1, /* a JSON object of the response */
+  WHERRY_HOST_LAST = 2,  /* the last one */
+  WHERRY_HOST_ERROR = 3  /* {"error": ...}, and nothing follows */
 };
 
 typedef struct {
@@ -108,13 +127,22 @@ typedef struct {
 
 /*
  * Plans a request and submits it to the engine. id: chosen by the host, unique among running
- * requests. options_json: null or {"user", "salt": what stands in for the request's numbers,
- * "context": tokens to which `truncation` shortens, "at_most": limit of each output}. Returns
- * WHERRY_OK, or the status of an error; wherry_host_last_error is then {"error": ...} as JSON. A
- * request that is constrained is submitted after wherry_host_constrained.
+ * requests. options_json: null or an object with any members of RequestOptions
+ * (app/chat/request_options.h). Returns WHERRY_OK, or the status of an error;
+ * wherry_host_last_error is then {"error": ...} as JSON, with {"overflow": [context, prompt tokens,
+ * output tokens]} for a request that exceeds the context. A request that is constrained is
+ * submitted after wherry_host_constrained.
  */
 WHERRY_API int wherry_host_start(wherry_host* host, int64_t id, const char* request_json, size_t n,
                                  const char* options_json);
+/*
+ * Returns in *ids the *n tokens of a chat's messages in the model's template; valid until the
+ * thread's next call. Errors as wherry_host_start.
+ */
+WHERRY_API int wherry_host_prompt(wherry_host* host, const char* request_json, size_t n_json,
+                                  int add_special_tokens, const int32_t** ids, size_t* n);
+/* Returns in *out the counts and times of a request so far; WHERRY_NOT_FOUND: it is not open. */
+WHERRY_API int wherry_host_totals_of(wherry_host* host, int64_t id, wherry_host_totals* out);
 /* Aborts a request; does nothing if it has ended. */
 WHERRY_API void wherry_host_abort(wherry_host* host, int64_t id);
 /*
@@ -134,6 +162,29 @@ WHERRY_API void wherry_host_constrained(wherry_host* host, int64_t id,
 WHERRY_API void wherry_host_hear(wherry_host* host, const wherry_event* events, size_t n,
                                  const char* error, const wherry_host_message** messages,
                                  size_t* count);
+/*
+ * Validates a request without a model. task: as of RequestOptions. Returns WHERRY_OK, or the status
+ * of an error as wherry_host_start.
+ */
+WHERRY_API int wherry_request_check(const char* task, const char* request_json, size_t n);
+/*
+ * Returns the traits of a model by its chat template: {"tool_format": name of the family of calls,
+ * "tools": whether the template describes tools, "thinks": whether the model reasons before it
+ * answers}, valid until the thread's next call; null for a template that is no valid Jinja.
+ */
+WHERRY_API const char* wherry_template_traits(const char* source, size_t n);
+/* Returns, as JSON, a list of special tokens for each convention by which models fill gaps in
+ * texts; valid until the thread's next call. */
+WHERRY_API const char* wherry_fill_in_marks(void);
+/*
+ * Returns a schema without the parts that no value satisfies (app/grammar/schema/repair.h), as
+ * {"schema": ..., "problems": ["properties.a: why", ...]}, valid until the thread's next call; null
+ * after an error.
+ */
+WHERRY_API const char* wherry_schema_repair(const char* json, size_t n);
+/* Returns the name of a grammar's first rule if no text of it ends (app/grammar/endless.h), else
+ * "", as above. */
+WHERRY_API const char* wherry_grammar_endless(const char* text, size_t n);
 /* Frees the model. No request may run, and no call may follow. */
 WHERRY_API void wherry_host_close(wherry_host* host);
 

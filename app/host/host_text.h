@@ -23,7 +23,11 @@ class HostTokenizer : public Tokenizer {
       : services_(services), vocab_size_(vocab_size), largest_id_(largest_id), rules_(rules) {}
 
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
-    return services_.encode(text, add_special_tokens);
+    return services_.encode(text, add_special_tokens, -1);
+  }
+  std::vector<int32_t> encode_at_most(std::string_view text, bool add_special_tokens,
+                                      int64_t limit) const override {
+    return services_.encode(text, add_special_tokens, limit);
   }
   text::Pair encode_pair(std::string_view first, std::string_view second) const override;
   std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const override {

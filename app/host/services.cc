@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "app/template/chat_template.h"
+#include "app/text/tokenizer.h"
 #include "support/error.h"
 
 namespace wherry::app {
@@ -25,10 +26,17 @@ std::vector<int32_t> numbers_of(const std::string& bytes) {
 
 }  // namespace
 
-std::vector<int32_t> Services::encode(std::string_view text, bool add_special_tokens) const {
+std::vector<int32_t> Services::encode(std::string_view text, bool add_special_tokens,
+                                      int64_t limit) const {
   wherry_host_bytes ids;
-  check_service(given_.encode(given_.context, text.data(), text.size(), add_special_tokens, &ids),
-                ids.data);
+  const int status =
+      given_.encode(given_.context, text.data(), text.size(), add_special_tokens, limit, &ids);
+  if (status == WHERRY_HOST_TOO_MANY) {
+    text::TooManyTokens many{};
+    std::memcpy(&many.at_least, ids.data.data(), sizeof many.at_least);
+    throw many;
+  }
+  check_service(status, ids.data);
   return numbers_of(ids.data);
 }
 

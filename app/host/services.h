@@ -22,7 +22,8 @@ class Services {
   explicit Services(const wherry_host_services& given) : given_(given) {}
 
   // Throw Error with the host's reason for a fault.
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+  // limit: see host_abi.h; throws text::TooManyTokens.
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens, int64_t limit) const;
   std::vector<int32_t> encode_pair(std::string_view first, std::string_view second) const;
   std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const;
   int64_t id_of(std::string_view name) const {

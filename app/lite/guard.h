@@ -1,4 +1,4 @@
-// Controls access to the server, with the rules of runtime_py/server/guard. Without an API key it
+// Controls access to the server. Without an API key it
 // rejects requests from other sites' pages, because a browser lets any page send requests to
 // http://127.0.0.1:8000.
 #ifndef WHERRY_APP_LITE_GUARD_H_

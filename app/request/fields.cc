@@ -5,12 +5,14 @@
 #include <cstdlib>
 
 #include "app/request/request_error.h"
+#include "app/value/code_points.h"
 
 namespace wherry::app {
 
 namespace {
 
-constexpr size_t kShown = 20;
+constexpr size_t kShown = 20;         // problems in an error
+constexpr size_t kLongestPath = 200;  // characters: a path has names from the client
 
 std::string shown(double value) {
   const bool whole = value == std::floor(value) && std::fabs(value) < 1e18;
@@ -31,7 +33,9 @@ std::optional<double> parsed(const std::string& text, bool whole) {
 
 std::string item(const std::string& list, size_t i) { return list + "[" + std::to_string(i) + "]"; }
 
-void Checker::add(const std::string& where, const std::string& problem) {
+void Checker::add(const std::string& path, const std::string& problem) {
+  std::string where = path;
+  if (where.size() > kLongestPath) where.resize(unicode::byte_of(where, kLongestPath));
   for (const auto& [known, text] : problems_) {
     if (known == where) return;
   }
@@ -171,7 +175,7 @@ bool Fields::truth(std::string_view name) const {
 
 std::string Fields::text(std::string_view name) const {
   const Value* found = find(name);
-  return found ? found->text() : "";
+  return found != nullptr && found->is_string() ? found->text() : "";
 }
 
 }  // namespace wherry::app

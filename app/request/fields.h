@@ -1,5 +1,4 @@
-// Validates the fields of a request with the rules of runtime_py/request. One error reports all
-// problems and names the same fields.
+// Validates the fields of a request (app/data/request_fields.json). One error reports all problems.
 #ifndef WHERRY_APP_REQUEST_FIELDS_H_
 #define WHERRY_APP_REQUEST_FIELDS_H_
 

@@ -1,4 +1,4 @@
-// Validates the model's input in a request, with the rules of runtime_py/request.
+// Validates the model's input in a request: messages or prompts.
 #ifndef WHERRY_APP_REQUEST_INPUT_FIELDS_H_
 #define WHERRY_APP_REQUEST_INPUT_FIELDS_H_
 

@@ -2,10 +2,17 @@
 #ifndef WHERRY_APP_REQUEST_REQUEST_ERROR_H_
 #define WHERRY_APP_REQUEST_REQUEST_ERROR_H_
 
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 namespace wherry::app {
+
+// The tokens of a request that exceeds the context.
+struct Overflow {
+  int64_t context, prompt, output;
+};
 
 // The error for an invalid request; the engine keeps running.
 class RequestError : public std::runtime_error {
@@ -16,6 +23,7 @@ class RequestError : public std::runtime_error {
       : std::runtime_error(message), param_(std::move(param)), code_(std::move(code)) {}
   const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
+  std::optional<Overflow> overflow;
 
  private:
   std::string param_, code_;

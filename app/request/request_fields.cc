@@ -348,9 +348,9 @@ void refuse_unknown(const Value& request, const Reader& reader) {
     if (value == nullptr || value->is_none() || reader.reads(name)) continue;
     if (lists(row, "nothing", *value)) continue;
     if (first.empty()) first = name;
-    names += (names.empty() ? "" : ", ") + name;
+    names += (names.empty() ? "'" : ", '") + name + "'";
     const Value* instead = row.dict().find("instead");
-    if (instead != nullptr) names += " (send " + instead->text() + ")";
+    if (instead != nullptr) names += " (send '" + instead->text() + "')";
   }
   if (first.empty()) return;
   throw RequestError("Not supported, and leaving it out would change the answer: " + names, first,
@@ -369,7 +369,9 @@ Fields checked(const Value& request, void (*read)(Reader&)) {
   read(reader);
   Fields made = reader.done();
   refuse_unknown(request, reader);
-  if (const Value* tools = made.find("tools")) refuse_tools(*tools);
+  if (const Value* tools = reader.reads("tools") ? made.find("tools") : nullptr) {
+    refuse_tools(*tools);
+  }
   return made;
 }
 

@@ -1,4 +1,4 @@
-// Validates the tools of a request, with the rules of runtime_py/shapes/tools.py.
+// Validates the tools of a request.
 #ifndef WHERRY_APP_REQUEST_TOOL_FIELDS_H_
 #define WHERRY_APP_REQUEST_TOOL_FIELDS_H_
 

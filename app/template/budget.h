@@ -1,6 +1,6 @@
 // The limits of one template rendering: steps, bytes and time.
 //
-// The rules are those of runtime_py/text/template_budget.py. A template comes from the model's
+// A template comes from the model's
 // author and is an untrusted program. Each loop iteration, call, filter, test, comparison and
 // attribute access is a step; no value may have a text longer than `most`; the total size of all
 // created values is limited.

@@ -1,8 +1,8 @@
 // Renders a model's own chat template (Jinja, in the dialect of Hugging Face's transformers).
 //
-// The output is byte for byte that of runtime_py/text/chat_template.py. These parts of Jinja are
+// The output is byte for byte that of jinja2. These parts of Jinja are
 // not supported: the block autoescape, other templates (include, import and extends fail when they
-// are executed, as in the reference), the filter random, bytes, and integers of more than 63 bits.
+// are executed), the filter random, bytes, and integers of more than 63 bits.
 #ifndef WHERRY_APP_TEMPLATE_CHAT_TEMPLATE_H_
 #define WHERRY_APP_TEMPLATE_CHAT_TEMPLATE_H_
 

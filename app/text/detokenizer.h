@@ -1,8 +1,7 @@
 // Converts token ids to text, one token at a time, without splitting a character.
 //
-// It works as runtime_py/text/detokenizer.py: the concatenated pieces are the text of all tokens
-// decoded together, except for invalid runs of byte-fallback tokens, where complete characters that
-// were emitted remain.
+// The concatenated pieces are the text of all tokens decoded together, except for invalid runs of
+// byte-fallback tokens, where complete characters that were emitted remain.
 #ifndef WHERRY_APP_TEXT_DETOKENIZER_H_
 #define WHERRY_APP_TEXT_DETOKENIZER_H_
 

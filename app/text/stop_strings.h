@@ -1,6 +1,6 @@
 // Finds stop strings across token boundaries; the cost does not depend on their number.
 //
-// As in runtime_py/text/stop_strings.py, the algorithm is an Aho-Corasick automaton ("Efficient
+// The algorithm is an Aho-Corasick automaton ("Efficient
 // string matching", 1975), whose states are created when a text first reaches them. It works on
 // bytes; texts that arrive in whole characters are emitted in whole characters.
 #ifndef WHERRY_APP_TEXT_STOP_STRINGS_H_

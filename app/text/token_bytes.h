@@ -1,6 +1,5 @@
 // Returns the bytes of single tokens, for the two kinds of decoders that work token by token:
-// byte-level BPE, and SentencePiece with byte fallback. runtime_py/text/token_bytes.py does the
-// same.
+// byte-level BPE, and SentencePiece with byte fallback.
 #ifndef WHERRY_APP_TEXT_TOKEN_BYTES_H_
 #define WHERRY_APP_TEXT_TOKEN_BYTES_H_
 

@@ -20,6 +20,11 @@ struct Pair {
   std::vector<int32_t> texts;     // text of each token, 0 or 1; -1 for a special token
 };
 
+// The exception for a text that certainly has more tokens than a limit.
+struct TooManyTokens {
+  int64_t at_least;
+};
+
 // How a decoder that works token by token makes a text of the tokens' bytes.
 struct ByteRules {
   bool each_byte;  // whether each ill-formed byte becomes U+FFFD, or each ill-formed character
@@ -36,6 +41,12 @@ class Tokenizer {
   // Encodes UTF-8 text; ill-formed parts become U+FFFD. add_special_tokens: whether to add BOS and
   // other special tokens.
   virtual std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const = 0;
+  // Encodes an untrusted text. May throw text::TooManyTokens, before the text is encoded to its
+  // end, if it has more tokens than `limit`.
+  virtual std::vector<int32_t> encode_at_most(std::string_view text, bool add_special_tokens,
+                                              int64_t /*limit*/) const {
+    return encode(text, add_special_tokens);
+  }
   // Encodes two texts with the special tokens of a pair. Throws Error if the tokenizer has none.
   virtual text::Pair encode_pair(std::string_view first, std::string_view second) const = 0;
   // Decodes all ids together; ignores unknown ids.

@@ -1,5 +1,4 @@
-// Interface of the formats in which models write tool calls. The grammars of Python's server are in
-// the classes of the same names in runtime_py/tools/formats.
+// Interface of the formats in which models write tool calls.
 #ifndef WHERRY_APP_TOOLS_FORMAT_H_
 #define WHERRY_APP_TOOLS_FORMAT_H_
 

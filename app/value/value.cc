@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <stdexcept>
 
 #include "app/value/code_points.h"
 
@@ -13,6 +14,11 @@ namespace {
 constexpr size_t kScalar = 8;   // size in characters that a number counts in the budget
 constexpr size_t kIndexed = 8;  // dictionaries with at least this many entries have an index
 constexpr size_t kNowhere = static_cast<size_t>(-1);
+
+// A caller that has not checked the kind is a bug of ours, which must not end the process.
+void require(bool fits) {
+  if (!fits) throw std::logic_error("a value of another kind was read");
+}
 
 bool equal_items(const Values& a, const Values& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), equal);
@@ -83,10 +89,25 @@ std::string escaped(const Value& value) {
   return made;
 }
 
-const std::string& Value::text() const { return as<Str>().text; }
-size_t Value::chars() const { return as<Str>().chars; }
-const Values& Value::items() const { return as<List>().items; }
-const Dict& Value::dict() const { return as<Dict>(); }
+const std::string& Value::text() const {
+  require(is_string());
+  return as<Str>().text;
+}
+
+size_t Value::chars() const {
+  require(is_string());
+  return as<Str>().chars;
+}
+
+const Values& Value::items() const {
+  require(object_ != nullptr);
+  return as<List>().items;
+}
+
+const Dict& Value::dict() const {
+  require(object_ != nullptr);
+  return as<Dict>();
+}
 
 void Container::holds(const Value& value) {
   open = open || is_open(value);

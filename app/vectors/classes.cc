@@ -34,6 +34,7 @@ VectorPlan class_plan(const Value& request, const VectorModel& model, const Gone
   const std::vector<std::string> inputs = texts_of(*fields->find("input"));
   const Texts texts(model, *fields, gone);
   VectorPlan plan;
+  plan.ignored = fields->unknown();
   for (size_t i = 0; i < inputs.size(); ++i) {
     plan.embed(texts.of_text(inputs[i], inputs.size() > 1 ? item("input", i) : "input"));
   }

@@ -27,14 +27,17 @@ const std::string& prompt_of(const Fields& fields, const Head& head) {
 
 void require_embeddings(const Head& head) {
   if (head.kind == HeadKind::kClass) {
-    throw RequestError("This model has classes and no embeddings: ask for \"classify\"" +
-                           std::string(head.labels.size() == 1 ? " or \"rerank\"" : ""),
+    throw RequestError("This model has classes and no embeddings: POST /classify" +
+                           std::string(head.labels.size() == 1 ? " or /v1/rerank" : ""),
                        "", "no_embeddings");
   }
-  if (head.kind == HeadKind::kScore) {
-    throw RequestError("This model scores pairs of texts and has no embeddings: ask for \"rerank\"",
-                       "", "no_embeddings");
-  }
+  if (head.embeds) return;
+  throw RequestError(
+      head.kind == HeadKind::kScore
+          ? "This model scores pairs of texts and has no embeddings: POST /v1/rerank"
+          : "This model has no embeddings: it reads a source and writes a text, or was compiled by "
+            "a version without embeddings. Compile it again: wherry compile MODEL -o DIR",
+      "", "no_embeddings");
 }
 
 // Returns the inputs: texts, or lists of token ids.
@@ -81,6 +84,7 @@ VectorPlan embedding_plan(const Value& request, const VectorModel& model, const 
   }
   const Texts texts(model, *fields, gone);
   VectorPlan plan;
+  plan.ignored = fields->unknown();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string where = inputs.size() > 1 ? item("input", i) : "input";
     plan.embed(inputs[i].is_string() ? texts.of_text(before + inputs[i].text(), where)

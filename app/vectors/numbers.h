@@ -1,5 +1,5 @@
 // What becomes of a model's results: embeddings of length 1, probabilities, similarities. Sums run
-// in order and in float64, as in runtime_py/answer/vectors.py: the same bits.
+// in order and in float64.
 #ifndef WHERRY_APP_VECTORS_NUMBERS_H_
 #define WHERRY_APP_VECTORS_NUMBERS_H_
 

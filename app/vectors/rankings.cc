@@ -60,6 +60,7 @@ Value ranked(const std::vector<double>& scores, const Fields& fields) {
 VectorPlan ranking_plan(const Value& request, const VectorModel& model, const Gone& gone) {
   const auto fields = std::make_shared<Fields>(checked_rerank(request));
   VectorPlan plan;
+  plan.ignored = fields->unknown();
   const Scores scores = scores_of(pairs_of(*fields, model.head), *fields, model, plan, gone);
   const Value usage = plan.usage();
   plan.whole = [fields, usage, scores, &model](const std::vector<VectorResult>& results) {

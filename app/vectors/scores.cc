@@ -138,6 +138,7 @@ VectorPlan score_plan(const Value& request, const VectorModel& model, const Gone
                        "text_1");
   }
   VectorPlan plan;
+  plan.ignored = fields->unknown();
   const Scores scores = scores_of(std::move(pairs), *fields, model, plan, gone);
   const Value usage = plan.usage();
   plan.whole = [fields, usage, scores, &model](const Results& results) {

@@ -13,7 +13,7 @@ namespace wherry::app {
 namespace {
 
 // Characters that are tokenized for each token that is kept or allowed, at most, so that the work
-// is bounded for texts of any length; runtime_py/request/truncation.py has the same number.
+// is bounded for texts of any length.
 constexpr size_t kCharacters = 16;
 constexpr char kTooLong[] = "context_length_exceeded";
 
@@ -92,10 +92,20 @@ void Texts::too_long(const std::string& where, const std::string& found) const {
                      where, kTooLong);
 }
 
+Ids Texts::encoded(const std::string& text, bool add_special_tokens,
+                   const std::string& where) const {
+  check_length(text, where);
+  try {
+    return model_.tokenizer->encode_at_most(text, add_special_tokens,
+                                            static_cast<int64_t>(longest()));
+  } catch (const text::TooManyTokens& many) {
+    too_long(where, std::to_string(many.at_least) + " tokens or more");
+  }
+}
+
 Ids Texts::of_text(const std::string& text, const std::string& where) const {
   check_here();
-  if (!cuts_) check_length(text, where);
-  Ids ids = cuts_ ? cut_text(text) : model_.tokenizer->encode(text, true);
+  Ids ids = cuts_ ? cut_text(text) : encoded(text, true, where);
   check(ids, where);
   return ids;
 }
@@ -145,8 +155,7 @@ Ids Texts::of_prompt(const std::function<std::string(const std::string&)>& writt
   const size_t most = cuts_ ? std::min(most_, fits) : fits;
   while (true) {
     const std::string prompt = written(kept);
-    if (!cuts_) check_length(prompt, where);
-    const Ids ids = model_.tokenizer->encode(prompt, false);
+    const Ids ids = cuts_ ? model_.tokenizer->encode(prompt, false) : encoded(prompt, false, where);
     if (ids.size() <= most) {
       check(ids, where);
       return ids;

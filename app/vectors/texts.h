@@ -40,6 +40,7 @@ class Texts {
   void check_here() const;
   void check(const Ids& ids, const std::string& where) const;
   void check_length(const std::string& text, const std::string& where) const;
+  Ids encoded(const std::string& text, bool add_special_tokens, const std::string& where) const;
   Ids cut_text(const std::string& text) const;
   text::Pair cut_pair(const std::string& query, const std::string& document) const;
   std::string beginning(const std::string& text, size_t most) const;

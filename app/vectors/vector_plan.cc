@@ -36,16 +36,20 @@ std::string list_response(const char* kind, const std::string& model, std::vecto
                        {"object", "list"}}));
 }
 
+VectorTask task_named(const std::string& name) {
+  if (name == "embed") return VectorTask::kEmbed;
+  if (name == "classify") return VectorTask::kClassify;
+  if (name == "rerank") return VectorTask::kRerank;
+  return name == "score" ? VectorTask::kScore : VectorTask::kNone;
+}
+
 VectorTask task_of(const Value& request) {
   if (!request.is_dict()) return VectorTask::kNone;
   const auto has = [&](const char* name) { return request.dict().find(name) != nullptr; };
   const Value* task = request.dict().find("task");
   if (task != nullptr && !task->is_none()) {
-    const std::string name = task->is_string() ? task->text() : "";
-    if (name == "embed") return VectorTask::kEmbed;
-    if (name == "classify") return VectorTask::kClassify;
-    if (name == "rerank") return VectorTask::kRerank;
-    if (name == "score") return VectorTask::kScore;
+    const VectorTask named = task_named(task->is_string() ? task->text() : "");
+    if (named != VectorTask::kNone) return named;
     throw RequestError("task takes embed, classify, rerank or score", "task");
   }
   if (has("messages") || has("prompt")) return VectorTask::kNone;

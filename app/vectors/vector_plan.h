@@ -40,6 +40,7 @@ struct VectorResult {
 
 struct VectorPlan {
   std::string user, salt;
+  std::vector<std::string> ignored;  // names of fields that were sent but have no effect
   std::vector<std::vector<int32_t>> prompts;
   std::vector<VectorJob> jobs;
   // Returns the response's JSON from the jobs' results. Throws Error for damaged results.
@@ -57,6 +58,9 @@ enum class VectorTask { kNone, kEmbed, kClassify, kRerank, kScore };
 // Returns what a request asks for: its "task", or else "query" asks for a ranking and "input" for
 // embeddings. Throws RequestError for an unknown task.
 VectorTask task_of(const Value& request);
+
+// Returns the task of this name; kNone for other names.
+VectorTask task_named(const std::string& name);
 
 // Makes the plan of a request, whose task is not kNone. Throws RequestError or jinja::Abandoned.
 VectorPlan vector_plan(VectorTask task, const Value& request, const VectorModel& model,

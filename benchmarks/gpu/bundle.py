@@ -27,7 +27,7 @@ from tests.models.families import CASES
 
 import wherry
 from wherry.compiler.api import Limits
-from wherry.machine.plugins import PLUGINS, file_name, find_core, find_plugin, find_readers
+from wherry.machine.plugins import PLUGINS, file_name, find_core, find_host, find_plugin
 
 from ..shapes import SHAPES, weight_shapes
 from . import llama_sources
@@ -97,7 +97,7 @@ def _site(out: Path, device: str, python: str) -> None:
             shutil.copy(found, lib)
     if device == "vulkan" and (loader := find_library("vulkan")):
         shutil.copy(Path("/usr/lib/x86_64-linux-gnu") / loader, lib)
-    libraries = [find_core(), find_readers()]
+    libraries = [find_core(), find_host()]
     libraries += [find_plugin(device)] if device in PLUGINS else []
     for library in libraries:
         stripped = out / "wherry" / library.name

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from wherry.data import read
 from wherry.runtime import create_app
 from wherry.runtime.server.endpoints.described import description_of
-from wherry.runtime.shapes.fields import SamplingFields
+from wherry.runtime.server.endpoints.shapes.fields import SamplingFields
 
 from .fields import comments_of, table
 

@@ -11,13 +11,21 @@ import re
 from typing import Any
 
 from wherry import errors
-from wherry.runtime import AsyncMLCEngine, MLCEngine, async_engine, create_app, engine, serve
-from wherry.runtime.answer import shapes, vectors
+from wherry.runtime import (
+    AsyncMLCEngine,
+    MLCEngine,
+    answers,
+    arguments,
+    async_engine,
+    create_app,
+    engine,
+    serve,
+    vector_answers,
+)
 from wherry.runtime.core.interface import CoreStats, Event, SamplingParams
 from wherry.runtime.errors import BusyError, RequestError
 from wherry.runtime.load.options import CompileOptions, LoadOptions
 from wherry.runtime.server.options import AppOptions, ServeOptions
-from wherry.runtime.shapes import arguments
 
 from .fields import comments_of, table
 from .python_examples import EXAMPLES
@@ -54,18 +62,15 @@ _RECORDS: dict[str, tuple[type, ...]] = {
     "Options of a load": (CompileOptions, LoadOptions),
     "Options of the server": (AppOptions, ServeOptions),
     "Answers": (
-        *(shapes.ChatCompletion, shapes.ChatCompletionChunk, shapes.ChatChoice, shapes.ChatMessage),
-        *(
-            shapes.ToolCall,
-            shapes.Completion,
-            shapes.CompletionChoice,
-            shapes.Usage,
-            shapes.Timings,
-        ),
-        *(vectors.EmbeddingAnswer, vectors.Embedding),
+        *(answers.ChatCompletion, answers.ChatCompletionChunk, answers.ChatChoice),
+        *(answers.ChatMessage, answers.ToolCall, answers.Completion, answers.CompletionChoice),
+        *(answers.Usage, answers.Timings),
+        *(vector_answers.EmbeddingAnswer, vector_answers.Embedding),
     ),
     "Without a tokenizer": (SamplingParams, Event, CoreStats),
 }
+# Arguments of streams, which only engines construct.
+_INTERNAL = ("running", "sink", "opening", "ready", "chunks")
 _ERRORS = (
     *(errors.WherryError, errors.UsageError, RequestError, errors.ModelError, errors.ArtifactError),
     *(errors.ToolchainError, errors.ResourceError, BusyError),
@@ -136,9 +141,7 @@ def _code(name: str, function: Any) -> str:
     """A signature with one argument a line where it is long."""
     signature = inspect.signature(function)
     arguments = [
-        a
-        for a in signature.parameters.values()
-        if a.name not in ("self", "cls", "generation", "sink", "streaming")
+        a for a in signature.parameters.values() if a.name not in ("self", "cls", *_INTERNAL)
     ]
     signature = signature.replace(parameters=arguments)
     before = "async def" if inspect.iscoroutinefunction(function) else "def"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from ..answer.shapes import ChatCompletion, ChatCompletionChunk, Completion, Shape
-from ..answer.vector_shapes import EmbeddingAnswer
+from ..answers import ChatCompletion, ChatCompletionChunk, Completion, Shape
 from ..core.interface import CoreStats
-from .answers import shaped, stats_of
+from ..shaped import shaped, stats_of
+from ..vector_answers import EmbeddingAnswer
 from .bridge import Bridge, Progress
 from .options import split
 

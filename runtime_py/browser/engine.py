@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from ..answer.shapes import ChatCompletion, ChatCompletionChunk, Completion, Shape
-from ..answer.vector_shapes import EmbeddingAnswer
+from ..answers import ChatCompletion, ChatCompletionChunk, Completion, Shape
 from ..core.interface import CoreStats
+from ..shaped import stats_of
+from ..vector_answers import EmbeddingAnswer
 from . import async_engine
-from .answers import stats_of
 from .bridge import Progress, wait
 from .options import split
 

@@ -215,6 +215,14 @@ class CoreStats:
         return self.wasted_rows
 
 
+class Records(NamedTuple):
+    """Events as the C ABI has them (`wherry_event`)."""
+
+    events: Any  # a C array; valid until the next call
+    n: int  # number of its events
+    error: bytes  # why a request of these failed
+
+
 class Core(Protocol):
     """One loaded model with one engine; every method may be called from any thread."""
 
@@ -232,17 +240,20 @@ class Core(Protocol):
             UsageError: a token or a parameter is out of range.
         """
 
+    def add_record(self, request_id: int, tokens: Any, n: int, params: Any) -> None:
+        """Queue a request as `add`, by C arrays: n tokens, and a pointer to `wherry_params`."""
+
     def abort(self, request_id: int) -> None:
         """Abort a request and free its pages; a request that has ended is ignored."""
 
-    def wait_events(self, timeout_ms: int) -> list[Event]:
-        """Wait for events and return them; [] after the timeout or `wake`.
+    def wait(self, timeout_ms: int) -> Records:
+        """Wait for events and return them; none after the timeout or `wake`.
 
-        With -1 there is no timeout.
+        With -1 there is no timeout. Only one thread may call this.
         """
 
     def wake(self) -> None:
-        """Make one blocked `wait_events` return."""
+        """Make one blocked `wait` return."""
 
     def stats(self) -> CoreStats:
         """Return the engine's counters."""

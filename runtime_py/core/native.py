@@ -16,7 +16,7 @@ from wherry.errors import ArtifactError, ResourceError, UsageError, WherryError
 
 from . import records
 from .abi import ABI_VERSION, NUMBERS, declare, int32s
-from .interface import CoreStats, Event, Finish, SamplingParams, TopTokens
+from .interface import CoreStats, Event, Finish, Records, SamplingParams, TopTokens
 
 V = TypeVar("V", bound=Sized)
 EVENT_BATCH = 256  # number of events that one call may return
@@ -142,43 +142,25 @@ class NativeCore:
         if status not in (0, _NOT_FOUND):
             raise self._error("wherry_engine_abort", status)
 
-    def wait_events(self, timeout_ms: int) -> list[Event]:
-        """Wait for events; implements `Core.wait_events`.
+    def add_record(self, request_id: int, tokens: Any, n: int, params: Any) -> None:
+        """Queue a request by its C arrays; implements `Core.add_record`."""
+        self._call("wherry_engine_add", self._engine, request_id, tokens, n, params)
 
-        Only one thread may call this at a time, because the calls share one array.
-        """
+    def wait(self, timeout_ms: int) -> Records:
+        """Wait for events; implements `Core.wait`."""
         count = c_size_t()
         self._call(
             "wherry_engine_wait", self._engine, self._events, EVENT_BATCH, timeout_ms, byref(count)
         )
-        return [self._read(self._events[i]) for i in range(count.value)]
+        failed = self._api.wherry_last_error() if count.value else None
+        return Records(self._events, count.value, failed or b"")
 
-    def _read(self, event: records.Event) -> Event:
-        n = event.n_top
-        top = (
-            TopTokens(_copied(event, "top_ids", n) + _copied(event, "top_logprobs", n)) if n else ()
-        )
-        error = self._last_error() if event.finish == Finish.ERROR else ""
-        size = event.n_embedding * ctypes.sizeof(c_float)
-        return Event(
-            event.id,
-            event.token,
-            event.finish,
-            event.logprob,
-            top,
-            error,
-            bool(event.prompt),
-            event.cached_tokens,
-            event.drafted_tokens,
-            event.accepted_tokens,
-            event.queue_seconds,
-            event.prefill_seconds,
-            event.decode_seconds,
-            ctypes.string_at(event.embedding, size) if size else b"",
-        )
+    def wait_events(self, timeout_ms: int) -> list[Event]:
+        """Wait for events as `wait`, and return copies of them."""
+        return events_of(self.wait(timeout_ms))
 
     def wake(self) -> None:
-        """Make a blocked `wait_events` return; implements `Core.wake`."""
+        """Make a blocked `wait` return; implements `Core.wake`."""
         self._call("wherry_engine_wake", self._engine)
 
     def stats(self) -> CoreStats:
@@ -248,6 +230,33 @@ class _Arrays:
             array = make(values)
             self._made[name] = values, len(values), array
         return array
+
+
+def events_of(given: Records) -> list[Event]:
+    """Return copies of events."""
+    return [_read(given.events[i], given.error) for i in range(given.n)]
+
+
+def _read(event: records.Event, error: bytes) -> Event:
+    n = event.n_top
+    top = TopTokens(_copied(event, "top_ids", n) + _copied(event, "top_logprobs", n)) if n else ()
+    size = event.n_embedding * ctypes.sizeof(c_float)
+    return Event(
+        event.id,
+        event.token,
+        event.finish,
+        event.logprob,
+        top,
+        error.decode(errors="replace") if event.finish == Finish.ERROR else "",
+        bool(event.prompt),
+        event.cached_tokens,
+        event.drafted_tokens,
+        event.accepted_tokens,
+        event.queue_seconds,
+        event.prefill_seconds,
+        event.decode_seconds,
+        ctypes.string_at(event.embedding, size) if size else b"",
+    )
 
 
 def _copied(event: records.Event, name: str, n: int) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..core.readers import open_readers
+from ..core.host_abi import answer_to, open_host
 
 
 def repaired(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -17,11 +17,9 @@ def repaired(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     A schema that C++ cannot read, such as one with larger numbers, is returned as it is. A problem
     is a line, as "#/properties/a: why".
     """
-    data = json.dumps(schema).encode()
-    answer: bytes | None = open_readers().wherry_schema_repair(data, len(data))
-    if not answer:
+    found = answer_to("wherry_schema_repair", json.dumps(schema))
+    if found is None:
         return schema, []
-    found = json.loads(answer)
     return found["schema"], [_line(problem) for problem in found["problems"]]
 
 
@@ -37,5 +35,5 @@ def endless_rule(grammar: str) -> str:
         grammar: in GBNF, or in llguidance's dialect of Lark.
     """
     data = grammar.encode()
-    answer: bytes | None = open_readers().wherry_grammar_endless(data, len(data))
+    answer: bytes | None = open_host().wherry_grammar_endless(data, len(data))
     return (answer or b"").decode()

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import Unpack
 
-from wherry.artifact.head import ClassHead
+from wherry.artifact.head import Head
 from wherry.artifact.manifest import Manifest
 from wherry.base import settings
 from wherry.base.locks import Use
-from wherry.errors import ModelError, UsageError, misnamed
+from wherry.errors import ModelError, UsageError, WherryError
 
-from ..answer.openai import ChatReply, CompletionReply
 from ..caller import Caller
-from ..core.dispatcher import Dispatcher
-from ..core.interface import Core, CoreStats
-from ..core.readers import open_readers
-from ..errors import RequestError
+from ..core.interface import Core, CoreStats, SamplingParams
+from ..errors import ContextOverflow, RequestError
 from ..grammar.compiler import GrammarCompiler
 from ..grammar.constraint import Constraint
 from ..grammar.native import Grammar
+from ..grammar.requirements import constraint_of_requirements
+from ..grammar.tools.families import named
 from ..grammar.turns import AUDITS
-from ..request.plan import RequestPlan, RequestPlanner, prompts_of
-from ..request.sources import SourceReader
-from ..request.vectors import VectorPlanner
-from ..shapes.requests import OF_CLIENTS, ChatRequest, CompletionRequest, R, parse
-from ..shapes.vectors import EmbeddingRequest
-from ..tools.dialect import Dialect
-from ..tools.families import named
+from ..host.dispatcher import Dispatcher, Sink
+from ..host.host import Host
+from ..host.request import HostRequest
+from ..host.running import Running
+from ..text.tokenizer import TooManyTokens
 from . import loading
 from .options import LoadOptions, checked, for_compiler
 from .side_files import SideFiles
-from .vectors import VectorModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ class LoadedModel:
         context: maximum tokens of one request; None: the compiled library's. A smaller KV cache
             limits it.
         max_batch: number of sequences that the core decodes together.
-        tool_format: name of the model's tool-call format (wherry.runtime.tools.families); None: the
+        tool_format: name of the model's tool-call format (app/data/tool_families.json); None: the
             chat template determines it.
         adapt_messages: whether messages that the chat template refuses or leaves out are rewritten.
         origin: the compiled folder; None: the model was not loaded from a folder.
@@ -82,46 +78,42 @@ class LoadedModel:
         self.name = name
         self.origin = origin
         self.tokenizer = tokenizer = files.tokenizer
-        template = files.template
+        self.template = files.template
+        self.head: Head | None = files.head
         self.max_batch = max_batch
         self.context = _context(core, context)
         # the context in tokens that the library was compiled for
         self.model_context = int(core.metadata["context"])
         vocab = core.metadata.get("vocab_size")
+        self.vocab_size = vocab if isinstance(vocab, int) else tokenizer.vocab_size
         self.entries: tuple[str, ...] = tuple(core.metadata.get("entries", ("forward",)))
-        sources = None
-        if "encode" in self.entries:
-            sources = SourceReader(files.decoder_start)
-            if not sources.start:
-                raise ModelError(
-                    f"{name} reads sources, and its files do not tell with which token its decoder "
-                    "begins: config.json has neither decoder_start_token_id nor pad_token_id"
-                )
-        if template:
-            open_readers()  # a missing library fails the load, not a request
-        self.planner = RequestPlanner(
-            tokenizer=tokenizer,
-            template=template,
-            context=self.context,
-            vocab_size=vocab if isinstance(vocab, int) else tokenizer.vocab_size,
-            defaults=files.defaults,
-            dialect=Dialect(template, tool_format, tokenizer.knows, adapts=adapt_messages)
-            if template
-            else None,
-            sources=sources,
-        )
-        self.dispatcher = Dispatcher(core)
-        self.vectors = VectorModel(
-            name,
-            VectorPlanner(
-                planner=self.planner,
-                entries=self.entries,
-                head=files.head,
-                size=core.metadata.get("embedding_size"),
-            ),
-            self.dispatcher,
-            most_at_once=2 * max_batch,
-        )
+        start = files.decoder_start if "encode" in self.entries else ()
+        if "encode" in self.entries and not start:
+            raise ModelError(
+                f"{name} reads sources, and its files do not tell with which token its decoder "
+                "begins: config.json has neither decoder_start_token_id nor pad_token_id"
+            )
+        self.chats = self.template is not None and not start
+        rules = tokenizer.token_bytes
+        model = {
+            "name": name,
+            "context": self.context,
+            "vocab_size": self.vocab_size,
+            "tokens": tokenizer.vocab_size,
+            "largest_id": max(tokenizer.backend.get_vocab(with_added_tokens=True).values()),
+            "byte_rules": rules and {"each_byte": rules.each_byte, "strip": rules.strip},
+            "eos_ids": list(tokenizer.eos_ids),
+            "defaults": dict(files.defaults),
+            "decoder_start": list(start),
+            "head": asdict(files.head) if files.head else {},
+            "embedding_size": core.metadata.get("embedding_size") or 0,
+            "writes_text": "forward" in self.entries,
+            "embeds": "embed" in self.entries,
+            "tool_format": tool_format or "",
+            "adapts": adapt_messages,
+        }
+        host = Host(model, tokenizer, self.template, core, self._constrain)
+        self.dispatcher = Dispatcher(core, host)
         self._grammars: GrammarCompiler | None = None
         self._grammars_lock = threading.Lock()
 
@@ -167,83 +159,112 @@ class LoadedModel:
         resolve = partial(loading.resolve, model, **for_compiler(options))
         return loading.with_repair(model, resolve, opened)
 
-    def chat(
-        self, request: ChatRequest, caller: Caller | None = None, context: int | None = None
-    ) -> tuple[RequestPlan, ChatReply]:
-        """Return the plan of a chat request, and the writer of its response.
+    def start(self, request: HostRequest, sink: Sink, caller: Caller | None = None) -> Running:
+        """Plan a request on this thread, and submit it.
 
-        Arguments as of `RequestPlanner.chat`.
+        Args:
+            request: the request, which has been checked.
+            sink: receives its messages.
+            caller: the client.
 
         Raises:
-            RequestError: the request cannot be served.
+            Abandoned: the client has gone.
             BusyError: the queue is full; checked before tokenization.
+            RequestError: the request cannot be served.
         """
-        self._require_text()
-        self.dispatcher.check_room(request.n or 1)
-        plan = self.planner.chat(request, caller or Caller(), context)
-        name = request.model or self.name
-        return plan, ChatReply(
-            name, logprobs=plan.logprobs, forced=plan.forced, tools=plan.may_call
-        )
+        jobs = request.jobs
+        if not request.writes:  # so that one request cannot fill the queue
+            window = min(2 * self.max_batch, self.dispatcher.limit or 2 * self.max_batch)
+            jobs = min(jobs, window)
+            request = replace(request, options={**request.options, "window": window})
+        return self.dispatcher.begin(request, sink, caller or Caller(), jobs)
 
-    def completion(
-        self, request: CompletionRequest, caller: Caller | None = None
-    ) -> tuple[RequestPlan, CompletionReply]:
-        """Return the plan of a completion request and the writer of its response.
+    def prompt(self, fields: Any, caller: Caller, *, add_special_tokens: bool = False) -> list[int]:
+        """Return the tokens of a chat's messages in the model's template; errors as in `start`."""
+        return self.dispatcher.prompt(fields, caller, add_special_tokens=add_special_tokens)
 
-        Errors as `chat`.
-        """
-        self._require_text()
-        self.dispatcher.check_room((request.n or 1) * len(prompts_of(request.prompt)))
-        plan = self.planner.completion(request, caller or Caller())
-        return plan, CompletionReply(request.model or self.name, logprobs=plan.logprobs)
-
-    def _require_text(self) -> None:
-        if isinstance(self.vectors.head, ClassHead):
-            raise RequestError(
-                "This model gives classes or scores and writes no text: POST /classify or "
-                "/v1/rerank",
-                code="no_text",
-            )
-        if "forward" not in self.entries:
-            raise RequestError(
-                "This model gives embeddings and writes no text: POST /v1/embeddings, or "
-                "engine.embeddings.create(input=...)",
-                code="no_text",
-            )
-
-    def audit(self, plan: RequestPlan) -> Future[Constraint]:
-        """Begin to make the constraint of a plan, in the turn of its tenant.
+    def encoded(
+        self, text: str, caller: Caller, field: str, *, add_special_tokens: bool
+    ) -> list[int]:
+        """Return the token ids of a text; one that is far too long is not tokenized to its end.
 
         Raises:
-            BusyError: too much waits already.
+            Abandoned: the client has gone.
+            ContextOverflow: the text is far too long for the context.
         """
-        assert plan.constraint is not None, "the plan has a constraint"
-        return AUDITS.submit(_tenant_of(plan), plan.constraint)
+        caller.check()
+        try:
+            return self.tokenizer.encode_at_most(
+                text, self.context, caller, add_special_tokens=add_special_tokens
+            )
+        except TooManyTokens as e:
+            raise ContextOverflow(
+                f"This model's maximum context length is {self.context} tokens; the {field} has "
+                f"at least {e.at_least} in {len(text)} characters (context_length_exceeded)",
+                param=field,
+                context=self.context,
+                prompt=e.at_least,
+                output=0,
+            ) from e
 
-    def begin_grammar(self, plan: RequestPlan, constraint: Constraint) -> Future[Grammar]:
-        """Begin to compile a plan's constraint, in the turn of its tenant.
+    def checked(self, token_ids: Sequence[int], params: SamplingParams) -> list[int]:
+        """Return the prompt of a request on token ids as a list.
 
-        The compiler is created at its first use, because most models need none; that reads the
-        tokenizer's vocabulary, so call this on a thread.
+        Raises:
+            RequestError: it is empty, too long for the context, or holds an unknown id.
+        """
+        prompt, output = list(token_ids), max(params.max_tokens, 1)
+        if not prompt:
+            raise RequestError("prompt is empty; the model needs at least one token")
+        if len(prompt) + output > self.context:
+            raise RequestError(
+                f"The prompt has {len(prompt)} tokens and the output {output}; the context has "
+                f"{self.context}",
+                param="prompt",
+                code="context_length_exceeded",
+            )
+        if (worst := max(prompt)) >= self.vocab_size or min(prompt) < 0:
+            raise RequestError(
+                f"prompt holds token {worst}; ids go from 0 to {self.vocab_size - 1}",
+                param="prompt",
+            )
+        return prompt
 
-        Errors as GrammarCompiler.begin.
+    def _constrain(self, request_id: int, requirements: Any) -> None:
+        """Begin to make the grammar of a request: no thread that plain requests need waits."""
+        tenant, special = requirements["tenant"], self.tokenizer.special_id
+        future = AUDITS.submit(tenant, lambda: constraint_of_requirements(requirements, special))
+        self.dispatcher.wait_for(request_id, future)
+        future.add_done_callback(partial(self._audited, request_id, tenant))
+
+    def _audited(self, request_id: int, tenant: int, future: Future[Constraint]) -> None:
+        if future.cancelled():
+            return
+        try:
+            compiling = self._begin_grammar(future.result(), tenant)
+        except WherryError as e:
+            self.dispatcher.fail(request_id, e)
+            return
+        self.dispatcher.wait_for(request_id, compiling)
+        compiling.add_done_callback(partial(self._compiled, request_id))
+
+    def _begin_grammar(self, constraint: Constraint, tenant: int) -> Future[Grammar]:
+        """Begin to compile a constraint in the turn of its tenant; errors as GrammarCompiler.begin.
+
+        The compiler is created at its first use, because most models need none.
         """
         with self._grammars_lock:
             if self._grammars is None:
-                self._grammars = GrammarCompiler.of(self.tokenizer, self.planner.vocab_size)
-        return self._grammars.begin(constraint, _tenant_of(plan))
+                self._grammars = GrammarCompiler.of(self.tokenizer, self.vocab_size)
+        return self._grammars.begin(constraint, tenant)
 
-    def constrained(self, plan: RequestPlan) -> RequestPlan:
-        """Return the plan with its grammar; blocks while that is compiled.
-
-        Raises:
-            BusyError: too many grammars wait to be compiled.
-            RequestError: the constraint cannot be enforced.
-        """
-        if plan.constraint is None:
-            return plan
-        return plan.held_to(self.begin_grammar(plan, plan.constraint()).result())
+    def _compiled(self, request_id: int, future: Future[Grammar]) -> None:
+        if future.cancelled():
+            return
+        try:
+            self.dispatcher.constrain(request_id, future.result())
+        except WherryError as e:
+            self.dispatcher.fail(request_id, e)
 
     def stats(self) -> CoreStats:
         """Return the core's counters."""
@@ -258,11 +279,6 @@ class LoadedModel:
             self._grammars.close()
 
 
-def _tenant_of(plan: RequestPlan) -> int:
-    """The tenant as the engine tells it: the upper half of `user`."""
-    return plan.jobs[0].params.user >> 32
-
-
 def _context(core: Core, asked: int | None) -> int:
     """Return the maximum tokens of one request: no more than the KV cache, if there is one."""
     context = asked or int(core.metadata["context"])
@@ -270,26 +286,3 @@ def _context(core: Core, asked: int | None) -> int:
         return context
     stats = core.stats()
     return min(context, stats.pages_total * stats.page_size)
-
-
-def parse_chat(fields: Mapping[str, Any]) -> ChatRequest:
-    """Parse the arguments of `chat.completions.create`; an unknown name is a UsageError."""
-    return _strict(ChatRequest, fields)
-
-
-def parse_completion(fields: Mapping[str, Any]) -> CompletionRequest:
-    """Parse the arguments of `completions.create`; an unknown name is a UsageError."""
-    return _strict(CompletionRequest, fields)
-
-
-def parse_embedding(fields: Mapping[str, Any]) -> EmbeddingRequest:
-    """Parse the arguments of `embeddings.create`; an unknown name is a UsageError."""
-    return _strict(EmbeddingRequest, fields)
-
-
-def _strict(kind: type[R], fields: Mapping[str, Any]) -> R:
-    own = sorted(kind.model_fields)
-    # Found before a missing field is, which may be the one that is misspelled.
-    if names := sorted({n for n, v in fields.items() if v is not None} - {*own, *OF_CLIENTS}):
-        raise UsageError(f"Unknown arguments {misnamed(names, own)}; accepted are {', '.join(own)}")
-    return parse(kind, fields)

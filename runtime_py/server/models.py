@@ -116,7 +116,7 @@ class OneModel:
         origin = loaded.origin
         self._listed = Listed(
             name,
-            longest_input(loaded.context, loaded.vectors.head),
+            longest_input(loaded.context, loaded.head),
             folder=origin.folder if origin else None,
             manifest=origin.manifest if origin else None,
         )

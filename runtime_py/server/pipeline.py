@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -12,21 +12,17 @@ from typing import Any, Generic, Protocol, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from ..answer.generation import Generation
-from ..answer.reply import Reply, Streaming
-from ..answer.vectors import VectorPlan
-from ..async_engine import AsyncStream, attended, begin, collect, gather
+from ..async_engine import AsyncStream, attended, begin, collect
 from ..caller import Caller
-from ..core.dispatcher import AsyncSink
+from ..host.dispatcher import AsyncSink
+from ..host.request import HostRequest, Task, checked
+from ..host.running import Running
 from ..load.model import LoadedModel
-from ..load.vectors import VectorModel
-from ..request.plan import RequestPlan
-from .guard.tenants import Asker
 from .models import Models
 from .observing.record import current
 from .wire.errors import ApiError, shutting_down
-from .wire.framing import OPENAI, Framing, headers_of, ignored_header
-from .wire.json_body import encoded, encoded_blocks, parse_json
+from .wire.framing import OPENAI, Chunk, Framing, headers_of
+from .wire.json_body import blocks_of, encoded, parse_json
 from .wire.streams import ClientGone, StreamedAnswer, WholeAnswer, while_connected
 
 LONG_BODY = 2**16  # bytes from which a body is parsed on the thread for long requests
@@ -41,45 +37,91 @@ class Named(Protocol):
 
 
 class Asked(Named, Protocol):
-    """A request, in any protocol, for generated text."""
+    """A request, in any protocol, for a model's answer."""
 
     stream: bool | None
 
 
 A = TypeVar("A", bound=Asked)
 M = TypeVar("M", bound=Named)
-Planned = tuple[RequestPlan, Reply[Any, Any]]
+
+
+class Writer(Protocol):
+    """Writes the response to one request in its protocol, out of the JSON that C++ gives."""
+
+    def opening(self, running: Running) -> Sequence[Chunk]:
+        """Note the opened request, and return the chunks that a stream sends before C++'s."""
+
+    def chunks(self, data: bytes) -> Sequence[Chunk]:
+        """Return the chunks of a stream for one chunk of C++."""
+
+    def whole(self, data: bytes) -> Iterator[bytes]:
+        """Yield the JSON of a response without streaming in blocks."""
+
+
+class AsWritten:
+    """Passes on what C++ writes, which has OpenAI's shapes."""
+
+    def opening(self, running: Running) -> Sequence[Chunk]:
+        """Return no chunks; implements `Writer.opening`."""
+        return ()
+
+    def chunks(self, data: bytes) -> Sequence[Chunk]:
+        """Return the chunk itself; implements `Writer.chunks`."""
+        return (data,)
+
+    def whole(self, data: bytes) -> Iterator[bytes]:
+        """Yield the response itself; implements `Writer.whole`."""
+        return blocks_of(data)
+
+
+@dataclass(slots=True)
+class Body:
+    """The body of a request in OpenAI's shapes, which C++ reads."""
+
+    fields: Any
+    model: str
+    stream: bool | None
+
+
+def body_parser(task: Task) -> Callable[[Any], Body]:
+    """Return a function that validates the body of a request of this task."""
+
+    def parsed(fields: Any) -> Body:
+        checked(task, fields)
+        streams = task in ("chat", "completion") and fields.get("stream")
+        return Body(fields, fields.get("model") or "", streams)
+
+    return parsed
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(Generic[A]):
-    """The functions of a path that returns generated text.
+    """The functions of a path that a model answers.
 
     Attributes:
         parse: turns the body's JSON into a request; may raise RequestError.
-        plan: returns the plan of the request and the writer of its response. It runs on a thread,
-            and so does `parse` for long
-            bodies.
+        plan: returns the request for C++ and the writer of its response. It runs on a thread, and
+            so does `parse` for long bodies.
         framing: the framing of streams.
-        ignored: returns the names of fields without effect.
+        ignored: returns the names of fields without effect, out of those that C++ ignores.
         keep_alive: returns the seconds that the model stays loaded afterwards; None: unchanged.
     """
 
     parse: Callable[[Any], A]
-    plan: Callable[[LoadedModel, A, Caller], Planned]
+    plan: Callable[[LoadedModel, A, Caller], tuple[HostRequest, Writer]]
     framing: Framing = OPENAI
-    ignored: Callable[[A], Sequence[str]] = lambda _: ()
+    ignored: Callable[[A, Sequence[str]], Sequence[str]] = lambda _, ignored: ignored
     keep_alive: Callable[[A], float | None] = lambda _: None
 
 
-@dataclass(frozen=True, slots=True)
-class VectorEndpoint(Generic[M]):
-    """The functions of a path for embeddings or scores; the fields are those of Endpoint."""
+def endpoint_of(task: Task, parse: Callable[[Any], Body] | None = None) -> Endpoint[Body]:
+    """Return the endpoint of a path in OpenAI's shapes."""
 
-    parse: Callable[[Any], M]
-    plan: Callable[[VectorModel, M, Caller], VectorPlan[Any]]
-    ignored: Callable[[M], Sequence[str]] = lambda _: ()
-    keep_alive: Callable[[M], float | None] = lambda _: None
+    def plan(_: LoadedModel, body: Body, caller: Caller) -> tuple[HostRequest, Writer]:
+        return HostRequest(task, body.fields), AsWritten()
+
+    return Endpoint(parse or body_parser(task), plan)
 
 
 class Pipeline:
@@ -108,45 +150,21 @@ class Pipeline:
 
     async def _begin(
         self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
-    ) -> tuple[A, Generation, AsyncSink, Reply[Any, Any]]:
-        request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
-        asker = Asker.of(current())
-
-        def plan(caller: Caller) -> Planned:
-            plan, reply = endpoint.plan(loaded, request, caller)
-            return replace(plan, jobs=asker.owning(plan.jobs)), reply
-
-        return request, *await begin(loaded, plan, self._lane(body))
-
-    async def numbers(self, http: Request, endpoint: VectorEndpoint[M]) -> Response:
-        """Answer a request for embeddings or scores; errors as in `answer`."""
-        body = await body_of(http)
-        async with AsyncExitStack() as held:
-            try:
-                return await while_connected(http.receive, self._gather(body, endpoint, held))
-            except ClientGone:
-                current().error = "client_gone"
-                return Response(status_code=CLIENT_GONE)
-            except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
-                raise shutting_down() from e
-
-    async def _gather(
-        self, body: bytes, endpoint: VectorEndpoint[M], held: AsyncExitStack
-    ) -> Response:
+    ) -> tuple[A, Writer, Running, AsyncSink, list[bytes]]:
         request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
         record = current()
-        record.model = request.model
-        asker = Asker.of(record)
+        # The engine is shared fairly between tenants: a key is one, and without keys and names of
+        # users an address is.
+        named = {"model": request.model, "key": record.key, "peer": record.client}
+        writers: list[Writer] = []
 
-        def plan(caller: Caller) -> VectorPlan[Any]:
-            made = endpoint.plan(loaded.vectors, request, caller)
-            record.tokens_read = made.tokens
-            return replace(made, jobs=asker.owning(made.jobs))
+        def plan(caller: Caller) -> HostRequest:
+            made, writer = endpoint.plan(loaded, request, caller)
+            writers.append(writer)
+            return replace(made, options={**named, **made.options})
 
-        answer = await gather(loaded, plan, self._lane(body))
-        content = await asyncio.to_thread(lambda: encoded(answer.dumped()))
-        headers = ignored_header(endpoint.ignored(request))
-        return Response(content, media_type="application/json", headers=headers)
+        begun = await begin(loaded, plan, self._lane(body))
+        return request, writers[0], *begun
 
     async def computed(
         self,
@@ -216,22 +234,26 @@ async def _respond(
     endpoint: Endpoint[A],
     held: AsyncExitStack,
     request: A,
-    generation: Generation,
+    writer: Writer,
+    running: Running,
     sink: AsyncSink,
-    reply: Reply[Any, Any],
+    ready: list[bytes],
 ) -> Response:
-    current().begun(request.model, generation, stream=bool(request.stream))
-    headers = headers_of(endpoint.ignored(request), generation.plan.adapted)
+    current().begun(request.model, running, stream=bool(request.stream))
+    about = running.opened
+    ignored = endpoint.ignored(request, about["ignored"])
+    headers = headers_of(ignored, about.get("adapted", ()))
+    opening = writer.opening(running)
     if request.stream:
-        stream = AsyncStream(generation, sink, Streaming(generation, reply))
+        stream = AsyncStream(running, sink, opening, ready, writer.chunks)
         return StreamedAnswer(stream, endpoint.framing, headers, held.pop_all())
     try:
-        answer = await while_connected(http.receive, collect(generation, sink, reply))
-        blocks = await asyncio.to_thread(lambda: [*encoded_blocks(answer.whole().dumped())])
+        data = await while_connected(http.receive, collect(running, sink, ready))
+        blocks = await asyncio.to_thread(lambda: [*writer.whole(data)])
     except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
         raise shutting_down() from e
     finally:
-        generation.close()
+        running.close()
     return WholeAnswer(blocks, headers)
 
 

@@ -1,4 +1,4 @@
-"""What Python's engine answers to the table of requests, and when another answer is equal."""
+"""What the server's engine answers to the table of requests, and when another answer is equal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ import pytest
 from wherry.artifact.manifest import MANIFEST, read_manifest, record
 from wherry.errors import UsageError
 from wherry.runtime import MLCEngine
-from wherry.runtime.answer.vectors import VectorPlan
-from wherry.runtime.caller import Caller
-from wherry.runtime.core.dispatcher import BlockingSink
-from wherry.runtime.shapes.requests import parse
-from wherry.runtime.shapes.vectors import ClassifyRequest, RerankRequest, ScoreRequest
+from wherry.runtime.host.dispatcher import BlockingSink
+from wherry.runtime.host.request import HostRequest, Task, checked
 
 from .request_cases import TEMPLATE, TOOL_TEMPLATE, Request
 
@@ -38,31 +35,25 @@ def with_template(folder: Path, to: Path) -> Path:
     return to
 
 
-def _numbers(engine: MLCEngine, request: Request) -> Any:
+def _numbers(engine: MLCEngine, task: Task, fields: Request) -> Any:
     """The answer to a request for a ranking, for scores or for classes."""
-    vectors, sink = engine.loaded.vectors, BlockingSink()
-    plan: VectorPlan[Any]
-    if request.get("task") == "classify":
-        plan = vectors.classify(parse(ClassifyRequest, request), Caller())
-    elif request.get("task") == "score":
-        plan = vectors.score(parse(ScoreRequest, request), Caller())
-    else:
-        plan = vectors.rerank(parse(RerankRequest, request), Caller())
-    batch = vectors.begin(plan, sink, soon=False)
-    while not batch.done:
-        batch.push(sink.take())
-        batch.refill()
-    return plan.whole(batch.results)
+    checked(task, fields)
+    sink, chunks = BlockingSink(), []
+    running = engine.loaded.start(HostRequest(task, fields), sink)
+    while not running.done:
+        chunks += running.take(sink.take())
+    return json.loads(chunks[-1])
 
 
-def _create(engine: MLCEngine, request: Request) -> Any:
-    if "query" in request or request.get("task") in ("classify", "score"):
-        return _numbers(engine, request)
+def _answer(engine: MLCEngine, request: Request) -> Any:
+    fields = {name: value for name, value in request.items() if name != "task"}
+    task = request.get("task", "rerank" if "query" in request else "")
+    if task in ("classify", "rerank", "score"):
+        return _numbers(engine, task, fields)
     if "input" in request:
-        fields = {name: value for name, value in request.items() if name != "task"}
-        return engine.embeddings.create(**fields)
+        return engine.embeddings.create(**fields).model_dump()
     endpoint = engine.chat.completions if "messages" in request else engine.completions
-    return endpoint.create(**request)
+    return endpoint.create(**request).model_dump()
 
 
 def fixed(answer: Any) -> str:
@@ -78,14 +69,14 @@ def fixed(answer: Any) -> str:
 
 
 def answered(engine: MLCEngine, request: Request) -> str:
-    """Python's answer, fixed."""
-    return fixed(_create(engine, request).model_dump())
+    """The engine's answer, fixed."""
+    return fixed(_answer(engine, request))
 
 
 def refused(engine: MLCEngine, request: Request) -> dict[str, Any]:
-    """The object of Python's error."""
+    """The object of the engine's error."""
     with pytest.raises(UsageError) as e:
-        _create(engine, request)
+        _answer(engine, request)
     error = e.value
     fields = {"message": str(error), "type": "invalid_request_error"}
     return {"error": {**fields, "param": error.param, "code": error.code}}
@@ -110,8 +101,9 @@ def streamed(request: Request) -> Request:
 
 
 def check_stream(made: list[Any], engine: MLCEngine, request: Request) -> None:
-    """The same shapes as Python's, fields in one order, and joined the same text."""
-    wanted = [chunk.model_dump() for chunk in _create(engine, streamed(request))]
+    """The same shapes as the engine's, fields in one order, and joined the same text."""
+    endpoint = engine.chat.completions if "messages" in request else engine.completions
+    wanted = [chunk.model_dump() for chunk in endpoint.create(**streamed(request))]
     assert fixed(made[0]) == fixed(wanted[0]) or "prompt" in request
     assert fixed(made[-1]) == fixed(wanted[-1])
     for chunks in (made, wanted):

@@ -313,8 +313,8 @@ def codes() -> str:
 MADE = {
     "app/data/texts.cc": texts,
     "runtime_py/core/records.py": c_structs.for_python,
-    "runtime_py/shapes/arguments.py": python_arguments,
-    "runtime_py/shapes/fields.py": python_fields,
+    "runtime_py/arguments.py": python_arguments,
+    "runtime_py/server/endpoints/shapes/fields.py": python_fields,
     "web/src/core/record_fields.ts": c_structs.for_pages,
     "web/src/request/error_codes.ts": codes,
     "web/src/request/request_fields.ts": types,

@@ -11,12 +11,16 @@ import jsonschema
 import pytest
 from tokenizers import AddedToken, Tokenizer
 
+from wherry.data import read
+
 from ..runtime import small_tokenizers
 from ..runtime.grammar.schemas import decimals
 from ..runtime.tools.test_chats import PLAIN
 from .programs import Program
 
 ASK = [{"role": "user", "content": "x"}]
+# by the families' names: the texts of a template that tell a family
+SIGNS = {row["name"]: row.get("signs", []) for row in read("tool_families")}
 
 
 class Obedient:
@@ -29,7 +33,7 @@ class Obedient:
         self, request: dict[str, Any], seed: int, family: Any = None, thinks: str = "", **more: Any
     ) -> list[Any]:
         """Its answer, or what is streamed. `thinks`: what the prompt ends with."""
-        signs = "" if family is None else "{{ tools }}{# " + "\n".join(family.signs) + " #}"
+        signs = "" if family is None else "{{ tools }}{# " + "\n".join(SIGNS[family.name]) + " #}"
         tokens = more.get("tokens") or tokenizer(family)
         asked = self._program.ask(
             tokenizer=tokens.to_str(),

@@ -1,9 +1,10 @@
 """One table of requests that Python's engine, the C ABI of apps, Kotlin's and pages answer alike.
 
-What is right is what Python's engine answers on the same compiled folder (`answers.py`):
-`test_chat.py` holds C++ to it, `tests/mobile/test_kotlin.py` Kotlin, `tests/web/test_requests.py`
-the module of pages. A row is a request as OpenAI's clients send it; one with "messages" is a chat
-completion, one with "prompt" a text completion.
+What is right is what Python's engine answers on the same compiled folder, with Python's libraries
+(`answers.py`): `test_chat.py` holds the tokenizer, templates and grammars of apps to it,
+`tests/mobile/test_kotlin.py` Kotlin, `tests/web/test_requests.py` the module of pages. A row is a
+request as OpenAI's clients send it; one with "messages" is a chat completion, one with "prompt" a
+text completion.
 """
 
 from __future__ import annotations

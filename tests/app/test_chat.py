@@ -142,7 +142,7 @@ def test_the_cache_is_bounded_by_bytes(folder, app):
 
 def test_the_prompt(app, engine):
     made = app.command("render " + json.dumps({"messages": ASK})).removeprefix("ok ")
-    template = engine.loaded.planner.template
+    template = engine.loaded.template
     assert made == template.render(ASK).split("\n")[0]
 
 

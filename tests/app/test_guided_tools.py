@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from wherry.runtime.tools.families import FAMILIES, GENERIC
+from wherry.runtime.grammar.tools.families import FAMILIES
 
 from ..runtime.tools.test_enforcement import SCHEMAS
 from .obedient import Obedient, Refused, valid
 from .programs import Program
 
-ALL = list({f.name: f for f in (*FAMILIES, GENERIC)}.values())
+ALL = list({f.name: f for f in FAMILIES}.values())
 every_family = pytest.mark.parametrize("family", ALL, ids=lambda f: f.name)
 TOOLS = [
     {"type": "function", "function": {"name": n, "parameters": s, "strict": True}}

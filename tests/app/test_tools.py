@@ -1,4 +1,4 @@
-"""Families, and whole chats with tools, against Python's."""
+"""Whole chats with tools, by the C++ of apps and by the engine with Python's libraries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import pytest
 
 from wherry.errors import UsageError
 from wherry.runtime.errors import RequestError
-from wherry.runtime.tools.families import FAMILIES, NAMES, family_of, named
+from wherry.runtime.grammar.tools.families import NAMES, named
 
-from ..runtime.tools.written import WRITTEN
 from .answers import meaning
 from .programs import Program
 from .tool_answers import calls_in, joined_stream, without_ids
@@ -23,14 +22,6 @@ from .tool_models import SPECIAL, ScriptedModel
 def cpp():
     with Program("wherry_scripted_app") as program:
         yield program
-
-
-def test_families(cpp):
-    templates = ["\n".join(f.signs) for f in FAMILIES] + ["\n".join(w.signs) for w in WRITTEN]
-    for template in [*templates, "nothing"]:
-        found = family_of(template)
-        wanted = {"family": found.name, "example": found.format.example}
-        assert cpp.ask(family=template) == wanted
 
 
 def number(word: str) -> str | None:
@@ -52,13 +43,13 @@ def test_numbers_in_pythons_words(cpp):
 
 
 class Both:
-    """A chat by Python's engine and by C++'s, over one script."""
+    """A chat by the engine and by apps, over one script."""
 
     def __init__(self, cpp: Program, case: dict[str, Any]) -> None:
         self._cpp, self.case = cpp, case
         self.model = ScriptedModel(case)
 
-    def python(self, **more: Any) -> Any:
+    def engine(self, **more: Any) -> Any:
         """Its answer, or the chunks of its stream."""
         return self.model.ask(**self.case["request"], **more)
 
@@ -76,10 +67,10 @@ class Both:
 
 
 @pytest.mark.parametrize("case", CHATS, ids=range(len(CHATS)))
-def test_chats_are_pythons_byte_for_byte(cpp, case):
+def test_chats_are_the_engines_byte_for_byte(cpp, case):
     both = Both(cpp, case)
     try:
-        wanted = both.python().model_dump()
+        wanted = both.engine().model_dump()
         made = both.cpp()
         assert "error" not in made, made
         decode = both.model.tokenizer.decode
@@ -96,7 +87,7 @@ def test_chats_are_pythons_byte_for_byte(cpp, case):
 def test_streams_of_calls(cpp, words):
     both = Both(cpp, row(f"<think>so</think>\nI look. {TWO}", Words=words, logprobs=True))
     try:
-        wanted = [c.model_dump() for c in both.python(stream=True)]
+        wanted = [c.model_dump() for c in both.engine(stream=True)]
     finally:
         both.model.close()
     made = [json.loads(c) for c in both.cpp(stream=True)["answer"]]
@@ -110,7 +101,7 @@ def test_errors_mean_what_pythons_do(cpp, fields):
     both = Both(cpp, row("x", **fields))
     try:
         with pytest.raises(UsageError) as e:
-            both.python()
+            both.engine()
     finally:
         both.model.close()
     assert isinstance(e.value, RequestError)

@@ -1,4 +1,4 @@
-"""Models that say what a row of `tool_cases.py` has them say: of Python alone, and as folders."""
+"""Models that say what a row of `tool_cases.py` has them say, in Python's engine or as folders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPECIAL = {"eos_token": "</s>"}
 
 
 class ScriptedModel:
-    """A row's model in Python, on a core that is none."""
+    """A row's model in Python's engine, on a core that is none."""
 
     def __init__(self, case: Case) -> None:
         backend = small_tokenizers.byte_level()

@@ -15,7 +15,7 @@ from wherry.compiler.load import families
 from wherry.compiler.supported import CHECKED, page, rows
 from wherry.hub.names import check
 from wherry.models.arch import read_config
-from wherry.runtime.tools.families import FAMILIES
+from wherry.runtime.grammar.tools.families import FAMILIES
 
 from . import checked
 from .families import CASES

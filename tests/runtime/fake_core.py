@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from wherry.errors import UsageError, WherryError
-from wherry.runtime.core.interface import CoreStats, Event, Finish, SamplingParams
+from wherry.runtime.core.interface import CoreStats, Event, Finish, Records, SamplingParams
+
+from .records import params_of, records_of
 
 PAGE_SIZE = 16
 Script = Callable[[Sequence[int], SamplingParams, int], int]  # prompt, params, n-th -> token
@@ -67,6 +69,9 @@ class FakeCore:
             self._waiting[request_id] = _Request(list(tokens), params)
             self._changed.notify_all()
 
+    def add_record(self, request_id: int, tokens, n: int, params) -> None:
+        self.add(request_id, tokens[:n], params_of(params.contents))
+
     def abort(self, request_id: int) -> None:
         with self._changed:
             assert not self.closed
@@ -76,7 +81,10 @@ class FakeCore:
                 self._events.append(Event(request_id, -1, Finish.ABORTED, 0.0))
                 self._changed.notify_all()
 
-    def wait_events(self, timeout_ms: int) -> list[Event]:
+    def wait(self, timeout_ms: int) -> Records:
+        return records_of(self._wait(timeout_ms))
+
+    def _wait(self, timeout_ms: int) -> list[Event]:
         end = time.monotonic() + timeout_ms / 1000
         with self._changed:
             assert self._started and not self.closed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import threading
 
 import numpy as np
@@ -11,10 +12,9 @@ import pytest
 
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.runtime import AsyncMLCEngine, MLCEngine, RequestError
-from wherry.runtime.caller import Caller
-from wherry.runtime.core.dispatcher import BlockingSink
 from wherry.runtime.core.interface import SamplingParams
-from wherry.runtime.shapes.vectors import RerankRequest
+from wherry.runtime.host.dispatcher import BlockingSink
+from wherry.runtime.host.request import HostRequest
 
 from ..support.tiny_embedder import PROMPT, make, words
 
@@ -140,7 +140,7 @@ def test_a_text_that_is_cut_keeps_the_tokenizers_end(engine, embedder):
         ({"input": []}, "input is empty"),
         ({"input": [[5], []]}, r"input\[1\] is empty"),
         ({"input": [5, 400]}, "token 400; ids go from 0 to 319"),
-        ({"input": None}, "is null"),
+        ({"input": None}, "is missing"),
         ({"input": ["a"] * 2049}, "2049 texts; at most 2048"),
         ({"input": "a", "encoding_format": "float16"}, "encoding_format"),
         ({"input": "a", "dimensions": 0}, "dimensions"),
@@ -207,14 +207,13 @@ def test_a_reranker(tmp_path_factory):
     made = make(tmp_path_factory.mktemp("reranker"), ("LogitScore",))
     with MLCEngine(compiled(made.folder)) as engine:
         assert engine.loaded.entries == ("forward",)
-        request = RerankRequest(query="w20 w21", documents=TEXTS[1:])
-        vectors, sink = engine.loaded.vectors, BlockingSink()
-        plan = vectors.rerank(request, Caller())
-        batch = vectors.begin(plan, sink, soon=False)
-        while not batch.done:
-            batch.push(sink.take())
-            batch.refill()
-        found = {r.index: r.relevance_score for r in plan.whole(batch.results).results}
+        fields = {"query": "w20 w21", "documents": TEXTS[1:]}
+        sink = BlockingSink()
+        running = engine.loaded.start(HostRequest("rerank", fields), sink)
+        data: list[bytes] = []
+        while not running.done:
+            data += running.take(sink.take())
+        found = {r["index"]: r["relevance_score"] for r in json.loads(data[-1])["results"]}
     for i, text in enumerate(TEXTS[1:]):
         expected = made.probability(f"w11 w20 w21 w12 {text} w13")
         assert abs(found[i] - expected) <= TOLERANCE

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tokenizers import AddedToken
 
 from wherry.runtime import MLCEngine, RequestError
+from wherry.runtime.core.host_abi import open_host
 from wherry.runtime.load.model import LoadedModel
 from wherry.runtime.load.side_files import SideFiles
-from wherry.runtime.text.fill_in import WAYS, prompt, stop_ids, way_of
 from wherry.runtime.text.tokenizer import Tokenizer
 
 from . import small_tokenizers
 from .conftest import core_of
 from .fake_core import FakeCore, saying
+
+WAYS = json.loads(open_host().wherry_fill_in_marks())
+# Of these the suffix comes first.
+SUFFIX_FIRST = ("<[fim-prefix]>", "[PREFIX]")
 
 
 def tokenizer_with(marks, backend=None) -> Tokenizer:
@@ -22,33 +28,12 @@ def tokenizer_with(marks, backend=None) -> Tokenizer:
     return Tokenizer(backend, {"eos_token": "</s>"})
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda w: w.before_prefix)
-def test_each_way(way):
-    tokenizer = tokenizer_with(way.marks)
-    assert way_of(tokenizer) == way
-    ids = prompt(tokenizer, way, tokenizer.encode("the cat"), " sat")
-    text = tokenizer.decode(ids, skip_special_tokens=False)
-    first, second = f"{way.before_prefix}the cat", f"{way.before_suffix} sat"
-    expected = second + first if way.suffix_first else first + second
-    assert text == expected + way.last
-    assert set(stop_ids(tokenizer)) == {tokenizer.special_id(m) for m in way.marks}
-
-
-def test_a_beginning_of_text_stays_first_and_no_space_is_added():
-    way = WAYS[3]
-    tokenizer = tokenizer_with(way.marks, small_tokenizers.byte_fallback())
-    ids = prompt(tokenizer, way, tokenizer.encode("the"), "cat")
-    names = [tokenizer.backend.id_to_token(i) for i in ids]
-    assert names[:2] == ["<s>", "▁<PRE>"]
-    assert names[names.index("▁<SUF>") + 1 :] == ["cat", "▁<MID>"]
-
-
 @pytest.fixture
 def engine():
     made = []
 
-    def build(marks=WAYS[0].marks):
-        tokenizer = tokenizer_with(marks)
+    def build(marks=WAYS[0], backend=None):
+        tokenizer = tokenizer_with(marks, backend)
         eos = tokenizer.special_id("</s>")
         core = FakeCore(saying(tokenizer.encode("upon"), eos), context=512)
         made.append(LoadedModel("small", core, SideFiles(tokenizer)))
@@ -57,6 +42,27 @@ def engine():
     yield build
     for model in made:
         model.close()
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda w: w[0])
+def test_each_way(engine, way):
+    it = engine(way)
+    it.completions.create(prompt="the cat", suffix=" sat")
+    ids, params = core_of(it.loaded).added[-1]
+    first, second = f"{way[0]}the cat", f"{way[1]} sat"
+    expected = second + first if way[0] in SUFFIX_FIRST else first + second
+    tokenizer = it.loaded.tokenizer
+    assert tokenizer.decode(ids, skip_special_tokens=False) == expected + "".join(way[2:])
+    assert {tokenizer.special_id(mark) for mark in way} <= set(params.stop_ids)
+
+
+def test_a_beginning_of_text_stays_first_and_no_space_is_added(engine):
+    it = engine(WAYS[3], small_tokenizers.byte_fallback())
+    it.completions.create(prompt="the", suffix="cat")
+    ids, _ = core_of(it.loaded).added[-1]
+    names = [it.loaded.tokenizer.backend.id_to_token(i) for i in ids]
+    assert names[:2] == ["<s>", "▁<PRE>"]
+    assert names[names.index("▁<SUF>") + 1 :] == ["cat", "▁<MID>"]
 
 
 def test_a_completion_with_a_suffix(engine):

@@ -6,20 +6,18 @@ import pytest
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers, processors
 
+from wherry.artifact.head import ClassHead, ScoreHead
 from wherry.runtime.errors import RequestError
-from wherry.runtime.request.truncation import (
-    Truncation,
-    cut_pair,
-    cut_prompt,
-    cut_text,
-    first_tokens,
-    truncation_of,
-)
-from wherry.runtime.shapes.requests import parse
-from wherry.runtime.shapes.vectors import EmbeddingRequest, RerankRequest
+from wherry.runtime.host.dispatcher import BlockingSink
+from wherry.runtime.host.request import HostRequest, checked
+from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.load.side_files import SideFiles
+from wherry.runtime.text.chat_template import ChatTemplate
 from wherry.runtime.text.tokenizer import Tokenizer
 
 from . import small_tokenizers
+from .fake_core import saying
+from .vector_core import VectorCore
 
 TEMPLATES = {
     "template": processors.TemplateProcessing(
@@ -31,6 +29,8 @@ TEMPLATES = {
     "roberta": processors.RobertaProcessing(("[SEP]", 2), ("[CLS]", 1)),
     "none": None,
 }
+PAIRS = ClassHead(labels=("a",), activation="sigmoid")
+PROMPTS = ScoreHead(yes=3, no=4)
 
 
 def words(processor=TEMPLATES["template"]):
@@ -46,73 +46,102 @@ def text(first, count):
     return " ".join(f"w{first + i}" for i in range(count))
 
 
+def ids(task, fields, backend, *, head=None, template=None, context=50):
+    """The tokens of each job of a request."""
+    core = VectorCore(saying([], 3), entries=("forward", "embed"), context=context)
+    model = LoadedModel(
+        "m", core, SideFiles(Tokenizer(backend), template and ChatTemplate(template), head=head)
+    )
+    try:
+        checked(task, fields)
+        sink = BlockingSink()
+        running = model.start(HostRequest(task, fields), sink)
+        while not running.done:
+            running.take(sink.take())
+        return [prompt for prompt, _ in core.added]
+    finally:
+        model.close()
+
+
+def pair(query, document, backend, **fields):
+    fields = {"query": query, "documents": [document], **fields}
+    return ids("rerank", fields, backend, head=PAIRS)[0]
+
+
 @pytest.mark.parametrize("name", TEMPLATES)
 @pytest.mark.parametrize(("query", "document"), [(3, 20), (20, 3), (12, 12), (9, 20), (1, 1)])
 def test_pairs_are_cut_as_the_tokenizers_library_cuts_them(name, query, document):
-    pair = (text(3, query), text(30, document))
+    texts = (text(3, query), text(30, document))
     expected = words(TEMPLATES[name])
     for most in (8, 15, 16, 30):
         expected.enable_truncation(most, strategy="longest_first")
-        made = expected.encode(*pair)
-        found = cut_pair(Tokenizer(words(TEMPLATES[name])), pair, most)
-        assert found == (made.ids, made.type_ids)
+        found = pair(*texts, words(TEMPLATES[name]), truncate_prompt_tokens=most)
+        assert found == expected.encode(*texts).ids
 
 
 def test_a_pair_needs_a_token_of_each_text():
     with pytest.raises(RequestError, match="a pair of texts needs 5 or more"):
-        cut_pair(Tokenizer(words()), (text(3, 9), text(30, 9)), 4)
+        pair(text(3, 9), text(30, 9), words(), truncate_prompt_tokens=4)
 
 
 def test_a_text_keeps_the_special_tokens_after_it():
-    assert cut_text(Tokenizer(words()), text(3, 20), 5) == [1, 3, 4, 5, 2]
-    assert cut_text(Tokenizer(words()), text(3, 2), 5) == [1, 3, 4, 2]
+    fields = {"input": [text(3, 20), text(3, 2)], "truncate_prompt_tokens": 5}
+    assert ids("embed", fields, words()) == [[1, 3, 4, 5, 2], [1, 3, 4, 2]]
 
 
-def test_first_tokens():
-    tokenizer = Tokenizer(words())
-    assert first_tokens(tokenizer, text(3, 20), 4) == text(3, 4)
-    assert first_tokens(tokenizer, text(3, 3), 4) == text(3, 3)
-    assert first_tokens(tokenizer, text(3, 20), None) == text(3, 20)
-    bytes_of = Tokenizer(small_tokenizers.byte_level())
-    assert first_tokens(bytes_of, "x√y", 2) == "x"  # no character is cut into its bytes
+def test_first_tokens_of_each_text():
+    cut = {"max_tokens_per_query": 2, "max_tokens_per_doc": 4}
+    assert pair(text(3, 20), text(30, 20), words(None), **cut) == [3, 4, 30, 31, 32, 33]
+    assert pair(text(3, 1), text(30, 3), words(None), **cut) == [3, 30, 31, 32]
+    zero = dict.fromkeys(cut, 0)  # all of them
+    assert len(pair(text(3, 20), text(30, 20), words(None), **zero)) == 40
+    bytes_of = small_tokenizers.byte_level()
+    (x,) = bytes_of.encode("x").ids
+    # no character is cut into its bytes
+    fields = {"query": "x√y", "documents": ["x"], "max_tokens_per_query": 2}
+    core = ids("rerank", fields, bytes_of, template="{{ messages[0].content }}", head=PROMPTS)
+    assert core == [[x], [x]]
 
 
 def test_a_prompt_keeps_what_is_around_its_document():
-    tokenizer = Tokenizer(words(None))
+    template = "w3 w4 {{ messages[-1].content }} w5"
 
-    def written(document):
-        return f"w3 w4 {document} w5"
+    def prompt(document, most):
+        fields = {"query": "a", "documents": [document], "truncate_prompt_tokens": most}
+        return ids("rerank", fields, words(None), template=template, head=PROMPTS)[0]
 
-    assert cut_prompt(tokenizer, written, text(30, 20), 8) == [3, 4, 30, 31, 32, 33, 34, 5]
-    assert cut_prompt(tokenizer, written, text(30, 2), 8) == [3, 4, 30, 31, 5]
-    assert cut_prompt(tokenizer, written, text(30, 2), 3) is None
-
-
-@pytest.mark.parametrize(
-    ("fields", "found"),
-    [
-        ({}, Truncation(most=50)),
-        ({"truncate": True}, Truncation(most=50, cuts=True)),
-        ({"truncate_prompt_tokens": -1}, Truncation(most=50, cuts=True)),
-        ({"truncate_prompt_tokens": 9}, Truncation(most=9, cuts=True)),
-        ({"truncate_prompt_tokens": 99}, Truncation(most=50, cuts=True)),
-        ({"max_tokens_per_doc": 7, "max_tokens_per_query": 0}, Truncation(most=50, document=7)),
-    ],
-)
-def test_what_a_request_says(fields, found):
-    request = parse(RerankRequest, {"query": "a", "documents": ["b"], **fields})
-    assert truncation_of(request, 50) == found
+    assert prompt(text(30, 20), 8) == [3, 4, 30, 31, 32, 33, 34, 5]
+    assert prompt(text(30, 2), 8) == [3, 4, 30, 31, 5]
+    with pytest.raises(RequestError, match="Shorten the query") as e:
+        prompt(text(30, 2), 3)
+    assert e.value.param == "query"
 
 
 @pytest.mark.parametrize(
-    ("fields", "param"),
+    ("fields", "tokens"),
     [
-        ({"truncate_prompt_tokens": 0}, "truncate_prompt_tokens"),
-        ({"truncate_prompt_tokens": -2}, "truncate_prompt_tokens"),
-        ({"truncate_prompt_tokens": 5, "truncate": False}, "truncate_prompt_tokens"),
+        ({"truncate": True}, 50),
+        ({"truncate_prompt_tokens": -1}, 50),
+        ({"truncate_prompt_tokens": 9}, 9),
+        ({"truncate_prompt_tokens": 99}, 50),
     ],
 )
-def test_what_a_request_cannot_say(fields, param):
+def test_what_a_request_says(fields, tokens):
+    long = text(3, 50) + " " + text(3, 50)
+    assert len(ids("embed", {"input": long, **fields}, words(None))[0]) == tokens
+    with pytest.raises(RequestError, match="reads at most 50 tokens; input has"):
+        ids("embed", {"input": long}, words(None))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"truncate_prompt_tokens": 0},
+        {"truncate_prompt_tokens": -2},
+        {"truncate_prompt_tokens": 5, "truncate": False},
+    ],
+)
+def test_what_a_request_cannot_say(fields):
     with pytest.raises(RequestError) as e:
-        truncation_of(parse(EmbeddingRequest, {"input": "a", **fields}), 50)
-    assert e.value.param == param
+        ids("embed", {"input": "w3", **fields}, words())
+    assert e.value.param == "truncate_prompt_tokens"

@@ -1,8 +1,9 @@
-"""Cases of texts, tokens and templates that Python's engine and the browser's answer alike.
+"""Cases of texts, tokens and templates that the server and the browser's engine answer alike.
 
     python -m tests.web.text_cases > tests/web/text_cases.json
 
-`web/test/text_cases.test.ts` reads the file; `test_text_cases.py` holds Python to it.
+`web/test/text_cases.test.ts` reads the file; `test_text_cases.py` holds this machine to it. Tokens
+and templates are the libraries' (tokenizers, jinja2), pieces of text those of app/.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from typing import Any
 
 from wherry.runtime.errors import RequestError
 from wherry.runtime.text.chat_template import ChatTemplate
-from wherry.runtime.text.detokenizer import detokenizer
-from wherry.runtime.text.stop_strings import StopAutomaton, StopStrings
 from wherry.runtime.text.tokenizer import Tokenizer
 
+from ..app.tokenize import CoreTokenizer
 from ..runtime import small_tokenizers as small
 
 KINDS = {
@@ -89,11 +89,6 @@ _TEMPLATES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def _pieces(tokenizer: Tokenizer, ids: list[int], prompt: list[int]) -> list[str]:
-    made = detokenizer(tokenizer, prompt)
-    return [*(made.push(i) for i in ids), made.flush()]
-
-
 def _of_tokenizer(name: str, rng: random.Random) -> dict[str, Any]:
     backend = KINDS[name]()
     tokenizer = Tokenizer(backend)
@@ -104,42 +99,15 @@ def _of_tokenizer(name: str, rng: random.Random) -> dict[str, Any]:
     if tokenizer.token_bytes is None:  # the library's decoders differ beyond what encoding makes
         samples = [ids for ids in encoded if ids]
     cut = [(ids[:at], ids[at:]) for ids in samples for at in {0, len(ids) // 2}]
-    return {
-        "tokenizer": json.loads(backend.to_str()),
-        "encode": [{"text": t, "ids": ids} for t, ids in zip(_TEXTS, encoded, strict=True)],
-        "pieces": [[list(tokenizer.piece(i)) for i in ids] for ids in encoded],
-        "detokenize": [
-            {"prompt": prompt, "ids": ids, "pieces": _pieces(tokenizer, ids, prompt)}
-            for prompt, ids in cut
-        ],
-    }
-
-
-def _stops(rng: random.Random) -> list[dict[str, Any]]:
-    tables = [
-        (["END"], "abcENDdef"),
-        (["END"], "abcEN"),
-        (["aab"], "aaab"),
-        (["abcd", "c"], "abcd"),
-        (["bc", "abc"], "xabc"),
-        (["\n\n"], "a\n\nb"),
-        (["🎉"], "a🎈🎉b"),
-        ([""], "abc"),
-        ([], "abc"),
-    ]
-    for _ in range(60):
-        stops = ["".join(rng.choices("ab", k=rng.randint(1, 4))) for _ in range(rng.randint(1, 3))]
-        tables.append((stops, "".join(rng.choices("abc", k=rng.randrange(14)))))
-    return [_stop(stops, text, rng) for stops, text in tables]
-
-
-def _stop(stops: list[str], text: str, rng: random.Random) -> dict[str, Any]:
-    chunks, at = [], 0
-    while at < len(text):
-        chunks.append(text[at : (at := at + rng.randint(1, 4))])
-    made = StopStrings(StopAutomaton(stops))
-    given = [made.push(chunk) for chunk in chunks]
-    return {"stops": stops, "chunks": chunks, "given": [*given, made.flush()], "found": made.found}
+    with CoreTokenizer(backend.to_str()) as core:
+        return {
+            "tokenizer": json.loads(backend.to_str()),
+            "encode": [{"text": t, "ids": ids} for t, ids in zip(_TEXTS, encoded, strict=True)],
+            "detokenize": [
+                {"prompt": prompt, "ids": ids, "pieces": core.detokenize(ids, prompt)}
+                for prompt, ids in cut
+            ],
+        }
 
 
 def _template(source: str, variables: dict[str, Any]) -> dict[str, Any]:
@@ -156,7 +124,6 @@ def cases() -> dict[str, Any]:
     rng = random.Random(11)
     return {
         "tokenizers": {name: _of_tokenizer(name, rng) for name in KINDS},
-        "stops": _stops(rng),
         "messages": MESSAGES,
         "templates": [_template(source, variables) for source, variables in _TEMPLATES],
     }

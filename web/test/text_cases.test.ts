@@ -1,5 +1,5 @@
 /**
- * Tests that the app's module answers as Python's engine does, on the cases of
+ * Tests that the app's module answers as the server does, on the cases of
  * tests/web/text_cases.json.
  */
 import assert from "node:assert/strict";

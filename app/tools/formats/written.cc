@@ -1,5 +1,4 @@
-// Grammars of the formats. The reference implementations are the functions `grammar` in
-// runtime_py/tools/formats.
+// Grammars of the formats.
 #include <algorithm>
 
 #include "app/tools/formats/formats.h"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ...answer.shapes import Shape
+from ...answers import Shape
 
 Schema = Mapping[str, Any]  # a JSON Schema as a dictionary
 H = TypeVar("H", bound=Callable[..., Any])

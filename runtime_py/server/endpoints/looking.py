@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from ...core.dispatcher import Dispatcher
 from ...core.pulse import Snapshot
+from ...host.dispatcher import Dispatcher
 
 _LOOK_SECONDS = 0.2  # maximum seconds to wait for an engine that is in the middle of a long step
 

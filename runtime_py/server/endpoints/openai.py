@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ...answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
-from ...load.model import LoadedModel
-from ...shapes.requests import ChatRequest, CompletionRequest, ignored, parse
+from ...answers import ChatCompletion, ChatCompletionChunk, Completion
 from ..models import Models, unknown_model
 from ..observing.observer import ANTHROPIC_VERSION
-from ..pipeline import Endpoint, Pipeline
+from ..pipeline import Pipeline, endpoint_of
 from .anthropic import models as anthropic
 from .described import COUNT, TEXT, described, list_of, object_of, one_of
 from .routes import Routes
+from .shapes.requests import ChatRequest, CompletionRequest
 
-CHAT = Endpoint(partial(parse, ChatRequest), LoadedModel.chat, ignored=ignored)
-COMPLETION = Endpoint(partial(parse, CompletionRequest), LoadedModel.completion, ignored=ignored)
+CHAT, COMPLETION = endpoint_of("chat"), endpoint_of("completion")
 DONE = "[DONE]"
 LISTED = object_of(id=TEXT, object=one_of("model"), created=COUNT, owned_by=TEXT)
 

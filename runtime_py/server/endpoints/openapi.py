@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 import wherry
 
-from ...answer.shapes import Shape
+from ...answers import Shape
 from ..life import PROBES
 from ..models import Models
 from ..wire.deadlines import TIMEOUT_HEADER

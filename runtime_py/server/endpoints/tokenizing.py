@@ -14,13 +14,13 @@ from starlette.responses import Response
 from ...caller import Caller
 from ...errors import RequestError
 from ...load.model import LoadedModel
-from ...shapes.counts import at_most
-from ...shapes.kinds import TokenId
-from ...shapes.requests import ChatRequest, parse, refuse, validated
 from ...text.tokenizer import Tokenizer
 from ..pipeline import Pipeline
 from .described import TEXT, described, object_of
 from .routes import Routes
+from .shapes.counts import at_most
+from .shapes.kinds import TokenId
+from .shapes.requests import refuse, validated
 
 MAX_IDS = 2**18  # maximum number of token ids in one request to /detokenize
 _TEXTS = ("prompt", "content", "messages")
@@ -113,20 +113,19 @@ def _parse_tokens(fields: Any) -> DetokenizeRequest:
 
 
 def _tokenized(loaded: LoadedModel, request: TokenizeRequest, caller: Caller) -> dict[str, Any]:
-    planner = loaded.planner
     if request.messages is not None:
         special = bool(request.add_special_tokens)
         fields = {name: v for name in _OF_CHATS if (v := getattr(request, name, None)) is not None}
-        ids = planner.prompt_of(parse(ChatRequest, fields), caller, add_special_tokens=special)
+        ids = loaded.prompt(fields, caller, add_special_tokens=special)
     elif request.content is not None:
         special = bool(request.add_special)
-        ids = planner.encoded(request.content, caller, "content", add_special_tokens=special)
+        ids = loaded.encoded(request.content, caller, "content", add_special_tokens=special)
         pieces = request.with_pieces
         return {"tokens": [_piece(loaded.tokenizer, i) for i in ids] if pieces else ids}
     else:
         special = request.add_special_tokens is not False
         text = request.prompt or ""
-        ids = planner.encoded(text, caller, "prompt", add_special_tokens=special)
+        ids = loaded.encoded(text, caller, "prompt", add_special_tokens=special)
     names = [loaded.tokenizer.backend.id_to_token(i) for i in ids]
     return {
         "count": len(ids),
@@ -147,7 +146,7 @@ def _piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
 
 def _text(loaded: LoadedModel, request: DetokenizeRequest, caller: Caller) -> dict[str, Any]:
     """Return the text under two names: vLLM's clients read `prompt`, llama.cpp's `content`."""
-    limit = loaded.planner.vocab_size
+    limit = loaded.vocab_size
     if (worst := max(request.tokens, default=0)) >= limit:
         raise RequestError(f"tokens holds {worst}; ids go from 0 to {limit - 1}", param="tokens")
     caller.check()

@@ -5,34 +5,30 @@ Embeddings have OpenAI's shape, scores and classes vLLM's, rankings Jina's and C
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...answer.vector_shapes import ClassifyAnswer, EmbeddingAnswer, RerankAnswer, ScoreAnswer
-from ...load.vectors import VectorModel
-from ...shapes.requests import ignored, parse
-from ...shapes.vectors import ClassifyRequest, EmbeddingRequest, RerankRequest, ScoreRequest
-from ..pipeline import Pipeline, VectorEndpoint
+from ...vector_answers import ClassifyAnswer, EmbeddingAnswer, RerankAnswer, ScoreAnswer
+from ..pipeline import Body, Pipeline, body_parser, endpoint_of
 from .described import described
 from .routes import Routes
+from .shapes.vectors import ClassifyRequest, EmbeddingRequest, RerankRequest, ScoreRequest
 
-EMBEDDING = VectorEndpoint(partial(parse, EmbeddingRequest), VectorModel.embedding, ignored=ignored)
-SCORE = VectorEndpoint(partial(parse, ScoreRequest), VectorModel.score, ignored=ignored)
-CLASSIFY = VectorEndpoint(partial(parse, ClassifyRequest), VectorModel.classify, ignored=ignored)
-RERANK = VectorEndpoint(partial(parse, RerankRequest), VectorModel.rerank, ignored=ignored)
+EMBEDDING, SCORE = endpoint_of("embed"), endpoint_of("score")
+CLASSIFY, RERANK = endpoint_of("classify"), endpoint_of("rerank")
 
 
-def _cutting(fields: Any) -> RerankRequest:
+def _cutting(fields: Any) -> Body:
     """Return a request whose texts are cut unless it says otherwise, as at Cohere and Jina."""
-    request = parse(RerankRequest, fields)
-    whole = request.truncate is None
-    return request.model_copy(update={"truncate": True}) if whole else request
+    body = body_parser("rerank")(fields)
+    if fields.get("truncate") is None:
+        body.fields = {**fields, "truncate": True}
+    return body
 
 
-RERANK_CUT = VectorEndpoint(_cutting, VectorModel.rerank, ignored=ignored)
+RERANK_CUT = endpoint_of("rerank", _cutting)
 
 
 class Vectors:
@@ -57,24 +53,24 @@ class Vectors:
     @described(request=EmbeddingRequest, answer=EmbeddingAnswer)
     async def embeddings(self, request: Request) -> Response:
         """Embeds each input as a vector."""
-        return await self._pipeline.numbers(request, EMBEDDING)
+        return await self._pipeline.answer(request, EMBEDDING)
 
     @described(request=ScoreRequest, answer=ScoreAnswer)
     async def score(self, request: Request) -> Response:
         """Scores how well documents match queries."""
-        return await self._pipeline.numbers(request, SCORE)
+        return await self._pipeline.answer(request, SCORE)
 
     @described(request=ClassifyRequest, answer=ClassifyAnswer)
     async def classify(self, request: Request) -> Response:
         """Tells the class of each text, with the probability of every class."""
-        return await self._pipeline.numbers(request, CLASSIFY)
+        return await self._pipeline.answer(request, CLASSIFY)
 
     @described(request=RerankRequest, answer=RerankAnswer)
     async def rerank(self, request: Request) -> Response:
         """Ranks documents by how well they match a query; too long a text is an error."""
-        return await self._pipeline.numbers(request, RERANK)
+        return await self._pipeline.answer(request, RERANK)
 
     @described(request=RerankRequest, answer=RerankAnswer)
     async def rerank_cut(self, request: Request) -> Response:
         """Ranks documents by how well they match a query; too long a text is cut."""
-        return await self._pipeline.numbers(request, RERANK_CUT)
+        return await self._pipeline.answer(request, RERANK_CUT)

@@ -43,14 +43,13 @@ def fields(record: RequestRecord) -> dict[str, Any]:
         "duration": round(record.seconds, 4),
         "error": record.error,
     }
-    if generation := record.generation:
-        usage = generation.usage
+    if running := record.written:
         found |= {
             "model": record.model,
             "stream": record.stream,
-            "prompt_tokens": usage.prompt_tokens,
-            "cached_tokens": usage.prompt_tokens_details.cached_tokens,
-            "output_tokens": usage.completion_tokens,
+            "prompt_tokens": running.opened["prompt_tokens"],
+            "cached_tokens": running.totals.cached,
+            "output_tokens": running.totals.sampled,
             "ttft": _rounded(record.first_token_seconds),
             "outcome": record.outcome,
         }

@@ -16,6 +16,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 import wherry
 
+from ...host.running import Running
 from ..life import Life
 from .record import RequestRecord
 from .vllm_names import also_as_vllm
@@ -110,31 +111,28 @@ class RequestMetrics:
         if record.key is not None:
             self._keys.labels(record.key).inc()
             self._key_tokens.labels(record.key).inc(record.tokens)
-        if record.generation is not None and record.model is not None:
-            self._answered(record, record.model)
+        if record.written is not None and record.model is not None:
+            self._answered(record, record.written, record.model)
 
-    def _answered(self, record: RequestRecord, model: str) -> None:
-        generation = record.generation
-        assert generation is not None
-        usage = generation.usage
+    def _answered(self, record: RequestRecord, running: Running, model: str) -> None:
+        about, totals = running.opened, running.totals
         self._outcomes.labels(model, record.outcome).inc()
         self._whole.labels(model).observe(record.seconds)
-        self._prompt.labels(model).observe(usage.prompt_tokens)
-        self._output.labels(model).observe(usage.completion_tokens)
-        self._longest.labels(model).observe(generation.longest)
-        self._asked.labels(model).observe(max(j.params.max_tokens for j in generation.plan.jobs))
-        self._choices.labels(model).observe(generation.plan.n)
+        self._prompt.labels(model).observe(about["prompt_tokens"])
+        self._output.labels(model).observe(totals.sampled)
+        self._longest.labels(model).observe(totals.longest)
+        self._asked.labels(model).observe(about["max_tokens"])
+        self._choices.labels(model).observe(about["n"])
         if (first := record.first_token_seconds) is None:
             return
         self._first.labels(model).observe(first)
-        queue, prefill, decode = generation.seconds
-        self._queue.labels(model).observe(queue)
-        self._prefill.labels(model).observe(prefill)
-        self._decode.labels(model).observe(decode)
-        self._inference.labels(model).observe(prefill + decode)
-        between = usage.completion_tokens / len(generation.plan.jobs) - 1
+        self._queue.labels(model).observe(totals.queue)
+        self._prefill.labels(model).observe(totals.prefill)
+        self._decode.labels(model).observe(totals.decode)
+        self._inference.labels(model).observe(totals.prefill + totals.decode)
+        between = totals.sampled / about["choices"] - 1
         if between > 0:
-            self._each.labels(model).observe(generation.token_seconds / between)
+            self._each.labels(model).observe(running.token_seconds / between)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics of requests; implements `Source.collect`."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...answer.generation import Generation
+    from ...host.running import Running
 
 _ACCEPTED_ID = re.compile(
     r"[A-Za-z0-9._:/+=@-]{1,128}"
@@ -35,8 +35,7 @@ class RequestRecord:
         error: code of the error that ended the response, even in the middle of a stream.
         key: name of the client's key.
         model: name of the model.
-        generation: the generation of the response, if the model generates text.
-        tokens_read: number of tokens read for embeddings, scores and rankings.
+        running: the request in the model; None: it asked for none.
     """
 
     id: str
@@ -55,13 +54,17 @@ class RequestRecord:
     key: str | None = None
     model: str | None = None
     stream: bool = False
-    generation: Generation | None = None
-    tokens_read: int = 0
+    running: Running | None = None
     ended: float | None = None
 
-    def begun(self, model: str, generation: Generation, *, stream: bool) -> None:
-        """Record that the generation of a response has begun."""
-        self.model, self.generation, self.stream = model, generation, stream
+    def begun(self, model: str, running: Running, *, stream: bool) -> None:
+        """Record that a model's response has begun."""
+        self.model, self.running, self.stream = model, running, stream
+
+    @property
+    def written(self) -> Running | None:
+        """Return the request in the model if it asks for text."""
+        return self.running if self.running and "room" in self.running.opened else None
 
     @property
     def seconds(self) -> float:
@@ -76,21 +79,20 @@ class RequestRecord:
     @property
     def first_token_seconds(self) -> float | None:
         """Return the seconds from the request's start to the first token; None before it."""
-        first = self.generation.first_at if self.generation else None
+        first = self.running.first_at if self.running else None
         return None if first is None else first - self.started
 
     @property
     def tokens(self) -> int:
         """Return the number of tokens of prompt and output so far."""
-        return self.generation.usage.total_tokens if self.generation else self.tokens_read
+        return self.running.totals.prompt + self.running.totals.sampled if self.running else 0
 
     @property
     def outcome(self) -> str:
         """Return how the request ended: the code of an error, or why the model stopped."""
         if self.error:
             return self.error
-        found = self.generation.finishes if self.generation else []
-        return next((finish for finish in found if finish), "error")
+        return (self.running.finish if self.running else None) or "error"
 
 
 _current: ContextVar[RequestRecord] = ContextVar("wherry_request")

@@ -31,7 +31,7 @@ class Tracing:
     def __call__(self, record: RequestRecord) -> None:
         """Write the span of a request that has ended."""
         api = sys.modules.get("opentelemetry.trace")
-        if api is None or record.generation is None:
+        if api is None or record.written is None:
             return
         if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider):
             return  # OpenTelemetry is not set up
@@ -67,26 +67,25 @@ def _operation(route: str) -> str:
 
 
 def _attributes(record: RequestRecord, operation: str) -> dict[str, Any]:
-    generation = record.generation
-    assert generation is not None
-    usage = generation.usage
-    queue, prefill, decode = generation.seconds
+    running = record.written
+    assert running is not None
+    totals = running.totals
     found: dict[str, Any] = {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": "wherry",
         "gen_ai.request.model": record.model,
         "gen_ai.response.model": record.model,
-        "gen_ai.response.finish_reasons": [f for f in generation.finishes if f],
-        "gen_ai.usage.input_tokens": usage.prompt_tokens,
-        "gen_ai.usage.cache_read.input_tokens": usage.prompt_tokens_details.cached_tokens,
-        "gen_ai.usage.output_tokens": usage.completion_tokens,
+        "gen_ai.response.finish_reasons": [running.finish] if running.finish else [],
+        "gen_ai.usage.input_tokens": running.opened["prompt_tokens"],
+        "gen_ai.usage.cache_read.input_tokens": totals.cached,
+        "gen_ai.usage.output_tokens": totals.sampled,
         "http.request.method": record.method,
         "http.route": record.route,
         "http.response.status_code": record.status,
         "wherry.request_id": record.id,
-        "wherry.queue_seconds": queue,
-        "wherry.prefill_seconds": prefill,
-        "wherry.decode_seconds": decode,
+        "wherry.queue_seconds": totals.queue,
+        "wherry.prefill_seconds": totals.prefill,
+        "wherry.decode_seconds": totals.decode,
     }
     if (first := record.first_token_seconds) is not None:
         found["gen_ai.response.time_to_first_chunk"] = first

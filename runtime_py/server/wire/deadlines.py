@@ -51,7 +51,9 @@ def _seconds(asked: str | None) -> float | None:
 
 def deadline_exceeded(record: RequestRecord) -> ApiError:
     """Return the error of a request at its deadline: 504, or 408 for the client's own limit."""
-    written = record.generation.usage.completion_tokens if record.generation else 0
+    if record.running:
+        record.running.look()
+    written = record.running.totals.sampled if record.running else 0
     whose = f" ({TIMEOUT_HEADER})" if record.own_limit else ""
     return ApiError(
         408 if record.own_limit else 504,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...answer.lazy import json_text
-from ...answer.shapes import Shape
 from .errors import ApiError, ErrorShape, body
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+Chunk = bytes | Mapping[str, Any]  # a JSON object, written or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +28,26 @@ class Framing:
     """
 
     media_type: str
-    chunk: Callable[[Mapping[str, Any]], bytes]
+    chunk: Callable[[Any], bytes]
     error: ErrorShape = body
     failure: Callable[[Mapping[str, Any]], bytes] | None = None
     last: bytes = b""
     keep_alive: Callable[[], bytes] | None = None
 
-    def of(self, chunk: Shape) -> bytes:
+    def of(self, chunk: Chunk) -> bytes:
         """Return the bytes of a chunk."""
-        return self.chunk(chunk.dumped())
+        return self.chunk(chunk)
 
     def of_error(self, error: ApiError) -> bytes:
         """Return the bytes of an error inside of a stream."""
         return (self.failure or self.chunk)(self.error(error))
 
 
-@dataclass(slots=True)
-class Plain(Shape):
-    """A response, or a chunk of one, that is already a dictionary."""
-
-    value: dict[str, Any]
-
-    def dumped(self) -> dict[str, Any]:
-        """Return the dictionary itself; overrides `Shape.dumped`."""
-        return self.value
+def _json(value: Chunk) -> bytes:
+    return value if isinstance(value, bytes) else _ENCODER.encode(value).encode(errors="replace")
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
-    return json_text(value).encode(errors="surrogatepass")
-
-
-def event(value: Mapping[str, Any]) -> bytes:
+def event(value: Chunk) -> bytes:
     """Return a server-sent event without a name; JSON has no newline, so one line is enough."""
     return b"data: %b\n\n" % _json(value)
 

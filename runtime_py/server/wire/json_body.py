@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ...answer.lazy import json_parts
 from ...errors import RequestError
 
 # maximum number of values; lists of token ids are the longest values that clients send
@@ -23,6 +22,7 @@ MAX_NAMES = 2**16  # maximum number of field names in all objects
 MAX_DEPTH = 64
 MAX_DIGITS = 64  # maximum number of digits of an integer, whose parsing takes quadratic time
 _BLOCK = 2**20  # bytes that are measured in one NumPy operation
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _LEVEL = np.zeros(256, np.int8)  # change of the nesting depth at each character outside of strings
 _LEVEL[list(b"[{")] = 1
 _LEVEL[list(b"]}")] = -1
@@ -118,15 +118,43 @@ def encoded(value: Any, depth: int = 5) -> bytes:
 
 def encoded_blocks(value: Any, depth: int = 5) -> Iterator[bytes]:
     """Yield the JSON bytes of a response in blocks, so that memory holds the text only once."""
-    held: list[str] = []
+    parts: list[str] = []
     size = 0
-    for part in json_parts(value, depth):
-        held.append(part)
+    for part in _parts(value, depth):
+        parts.append(part)
         size += len(part)
         if size >= _BLOCK:
-            yield "".join(held).encode(errors="replace")
-            held, size = [], 0
-    yield "".join(held).encode(errors="replace")
+            yield "".join(parts).encode(errors="replace")
+            parts, size = [], 0
+    yield "".join(parts).encode(errors="replace")
+
+
+def blocks_of(data: bytes) -> Iterator[bytes]:
+    """Yield the bytes of a response in blocks."""
+    return (data[at : at + _BLOCK] for at in range(0, len(data), _BLOCK))
+
+
+def _parts(value: Any, depth: int) -> Iterator[str]:
+    """Yield a value's JSON in parts, because the encoder holds the GIL while it writes a part.
+
+    Down to nesting depth `depth`, each item is a part of its own.
+
+    Raises:
+        ValueError: the value has NaN or infinity, which JSON cannot express.
+    """
+    if not depth or not value or not isinstance(value, (dict, list)):
+        yield _ENCODER.encode(value)
+        return
+    comma, end = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    for item in value.items() if isinstance(value, dict) else value:
+        if isinstance(value, dict):
+            yield f"{comma}{_ENCODER.encode(item[0])}:"
+            yield from _parts(item[1], depth - 1)
+        else:
+            yield comma
+            yield from _parts(item, depth - 1)
+        comma = ","
+    yield end
 
 
 def _whole_number(digits: str) -> int:

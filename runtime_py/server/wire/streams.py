@@ -15,11 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from wherry.errors import WherryError
 
-from ...answer.shapes import Shape
 from ..observing.record import current
 from .deadlines import deadline_exceeded
 from .errors import ApiError, api_error, shutting_down
-from .framing import Framing
+from .framing import Chunk, Framing
 
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -36,7 +35,7 @@ class ClientGone(Exception):
 class Chunks(Protocol):
     """The interface of a stream of chunks."""
 
-    async def batch(self) -> Sequence[Shape]:
+    async def batch(self) -> Sequence[Chunk]:
         """Return all chunks that are ready, at least one; [] at the end.
 
         Raises:

@@ -123,11 +123,11 @@ _OURS = {"messages", "model", "stream", "stream_options", "n"}
 
 
 def _check(fields: dict[str, Any]) -> None:
-    from wherry.runtime.load.model import parse_chat
+    from wherry.runtime.host.request import of_arguments
 
     if taken := sorted(_OURS & set(fields)):
         raise UsageError(f"{', '.join(taken)}: the chat sets that itself")
-    parse_chat({"messages": [{"role": "user", "content": "x"}], **fields})
+    of_arguments("chat", {"messages": [{"role": "user", "content": "x"}], **fields})
 
 
 def _save(talk: Talk, rest: str) -> None:

@@ -13,13 +13,13 @@ from wherry.artifact.head import ClassHead, EmbeddingHead
 from wherry.artifact.manifest import MANIFEST, read_manifest
 from wherry.cache.entries import Entry, entries
 from wherry.compiler.load import Described
+from wherry.runtime.core.host_abi import answer_to
 from wherry.runtime.load.options import LoadOptions
 from wherry.runtime.text.chat_template import source_of
-from wherry.runtime.tools.dialect import THINKING_VARIABLES
-from wherry.runtime.tools.families import family_of
 
 from .planned import Facts, look
 
+_THINKING = ("enable_thinking", "thinking")  # variables of templates that switch reasoning
 _LICENCES = ("LICENSE*", "LICENCE*", "COPYING*")
 _LONGEST_LICENCE = 80  # characters of a licence's first line
 
@@ -39,7 +39,7 @@ def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, An
     template = source_of(folder)
     name = facts.declared.name
     made = [e for e in entries if e.kind == "model" and e.manifest and e.name == name]
-    family = family_of(template) if template else None
+    traits = answer_to("wherry_template_traits", template) if template else None
     compiled = (folder / MANIFEST).is_file()
     return {
         "name": name,
@@ -49,8 +49,8 @@ def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, An
         "context": facts.described.config.context,
         "licence": licence_of(folder),
         "capabilities": _capabilities(facts.described, template),
-        "tools": family.name if family and template and "tools" in template else None,
-        "thinking": any(name in (template or "") for name in THINKING_VARIABLES),
+        "tools": traits["tool_format"] if traits and traits["tools"] else None,
+        "thinking": any(name in (template or "") for name in _THINKING),
         "template": template,
         "quantization": facts.quantization,
         "schemes": dict(facts.shares),

@@ -36,7 +36,7 @@ def run_command(
         raise click.UsageError("--completion continues a text. Type it as PROMPT.")
     loading, sampling = options.split(typed)
     with options.opened(model, loading) as engine:
-        if not completion and not engine.loaded.planner.chats:
+        if not completion and not engine.loaded.chats:
             raise UsageError(
                 f"{model} has no chat template: it continues texts. Type wherry run {model} "
                 "--completion PROMPT"

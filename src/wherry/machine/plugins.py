@@ -51,14 +51,14 @@ def find_core() -> Path:
     )
 
 
-def find_readers() -> Path:
-    """Find libwherry_readers, which reads tool calls, in the engine's folder.
+def find_host() -> Path:
+    """Find libwherry_host, which serves requests, in the engine's folder.
 
     Raises:
         ToolchainError: the library was not found.
     """
     again = "Install wherry again, or in a checkout build it: cmake --workflow dev"
-    return _beside_core("wherry_readers", "which reads tool calls", again)
+    return _beside_core("wherry_host", "which serves requests", again)
 
 
 def find_plugin(kind: str) -> Path:

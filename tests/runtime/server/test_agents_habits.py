@@ -7,13 +7,10 @@ import re
 import socket
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 
 from wherry.artifact.head import EmbeddingHead
 from wherry.runtime import MLCEngine, create_app
-from wherry.runtime.answer.vectors import cosine
-from wherry.runtime.core.interface import Event, Finish
 from wherry.runtime.server.models import longest_input
 from wherry.runtime.server.wire import streams
 
@@ -271,14 +268,6 @@ def test_a_model_that_reads_less_than_its_context():
     assert longest_input(512, EmbeddingHead(max_tokens=256)) == 256
     assert longest_input(512, EmbeddingHead()) == longest_input(512, None) == 512
     assert longest_input(None, EmbeddingHead(max_tokens=256)) is None
-
-
-def test_a_score_is_at_most_one():
-    rng, head = np.random.default_rng(0), EmbeddingHead(normalize=False)
-    for _ in range(50):
-        values = rng.standard_normal(384).astype(np.float32)
-        event = Event(0, -1, Finish.STOP, 0.0, embedding=values.tobytes())
-        assert cosine(event, event, head) <= 1
 
 
 def test_parts_of_a_request_without_effect_are_named(serve):

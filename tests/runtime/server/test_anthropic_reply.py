@@ -8,33 +8,44 @@ from types import SimpleNamespace
 
 import pytest
 
-from wherry.runtime.answer.delta import Delta
-from wherry.runtime.answer.shapes import PromptTokensDetails, Usage
+from wherry.runtime.answers import PromptTokensDetails, Usage
 from wherry.runtime.server.endpoints.anthropic.reply import MessageReply
-from wherry.runtime.tools.parts import CallArguments, CallBegin, CallEnd, Reasoning, Text, joined
+from wherry.runtime.server.endpoints.parts import (
+    CallArguments,
+    CallBegin,
+    CallEnd,
+    Delta,
+    Reasoning,
+    Text,
+)
+
+from .part_lists import joined
 
 USAGE = Usage(10, 7, 17, PromptTokensDetails(4))
-DONE = SimpleNamespace(usage=USAGE)
+RUNNING = SimpleNamespace(opened={"room": 20})
+TIMINGS = None  # Anthropic's API has no times
 THOUGHT = [Reasoning("Let me "), Reasoning("see.")]
 SAID = [Text("It is "), Text("sunny.")]
 CALL = [
-    CallBegin(0, "call_a", "weather"),
-    CallArguments(0, '{"city": "Ro'),
-    CallArguments(0, 'me"}'),
+    CallBegin("call_a", "weather", False),
+    CallArguments('{"city": "Ro'),
+    CallArguments('me"}'),
 ]
-OTHER = [CallBegin(1, "call_b", "clock"), CallArguments(1, "{}"), CallEnd(1)]
+OTHER = [CallBegin("call_b", "clock", False), CallArguments("{}"), CallEnd(True)]
 TEXT = "start:text text_delta text_delta stop"
 THINKING = "start:thinking thinking_delta thinking_delta signature_delta stop"
 TOOL = "start:tool_use input_json_delta input_json_delta stop"
 
 
 def reply(**options):
-    return MessageReply("m", **{"cut": False, "omit": False, **options})
+    made = MessageReply("m", **{"max_tokens": 20, "omit": False, **options})
+    made.opening(USAGE, RUNNING)
+    return made
 
 
 def streamed(made, deltas):
-    chunks = [*made.opening(DONE), *(c for d in deltas for c in made.chunks(d))]
-    return [c.model_dump() for c in [*chunks, *made.closing(DONE)]]
+    chunks = [*made.opening(USAGE, RUNNING), *(c for d in deltas for c in made.chunks(d))]
+    return [*chunks, *made.closing(USAGE, TIMINGS)]
 
 
 def short(event):
@@ -77,21 +88,26 @@ def collected(events):
         (SAID, "length", TEXT, "max_tokens"),
         ([], "stop", "", "end_turn"),
         ([*THOUGHT, *SAID], "stop", f"{THINKING} {TEXT}", "end_turn"),
-        ([*CALL, CallEnd(0)], "tool_calls", TOOL, "tool_use"),
-        ([*SAID, *CALL, CallEnd(0)], "tool_calls", f"{TEXT} {TOOL}", "tool_use"),
+        ([*CALL, CallEnd(True)], "tool_calls", TOOL, "tool_use"),
+        ([*SAID, *CALL, CallEnd(True)], "tool_calls", f"{TEXT} {TOOL}", "tool_use"),
         (
-            [*THOUGHT, *CALL, CallEnd(0), *OTHER],
+            [*THOUGHT, *CALL, CallEnd(True), *OTHER],
             "tool_calls",
             f"{THINKING} {TOOL} start:tool_use input_json_delta stop",
             "tool_use",
         ),
         ([*SAID, *CALL], "length", f"{TEXT} {TOOL}", "max_tokens"),
-        ([CallBegin(0, "a", "f"), CallEnd(0)], "tool_calls", "start:tool_use stop", "tool_use"),
+        (
+            [CallBegin("a", "f", False), CallEnd(True)],
+            "tool_calls",
+            "start:tool_use stop",
+            "tool_use",
+        ),
         (THOUGHT, "length", THINKING, "max_tokens"),
     ],
 )
 def test_the_order_of_events(parts, finish, expected, reason):
-    deltas = [*(Delta(0, [part]) for part in parts), Delta(0, finish=finish)]
+    deltas = [*(Delta([part]) for part in parts), Delta(finish=finish)]
     events = streamed(reply(), deltas)
     names = [short(e) for e in events]
     assert names[:2] == ["message_start", "ping"]
@@ -103,17 +119,17 @@ def test_the_order_of_events(parts, finish, expected, reason):
 @pytest.mark.parametrize("seed", range(20))
 def test_a_stream_adds_up_to_the_whole(seed):
     rng = random.Random(seed)
-    parts = [*THOUGHT, *SAID, *CALL, CallEnd(0), *OTHER]
+    parts = [*THOUGHT, *SAID, *CALL, CallEnd(True), *OTHER]
     pieces = [p for part in parts for p in cut(part, rng)]
     deltas, at = [], 0
     while at < len(pieces):
         step = rng.randint(1, 5)
-        deltas.append(Delta(0, joined(pieces[at : at + step])))
+        deltas.append(Delta(joined(pieces[at : at + step])))
         at += step
     deltas[-1].finish = "tool_calls"
     made = reply()
     events = streamed(made, deltas)
-    whole = made.whole([Delta(0, joined(pieces), finish="tool_calls")], DONE).model_dump()
+    whole = made.whole(Delta(joined(pieces), finish="tool_calls"), USAGE, TIMINGS)
     assert collected(events) == whole
 
 
@@ -122,24 +138,23 @@ def cut(part, rng):
     if len(text) < 2:
         return [part]
     at = rng.randrange(1, len(text))
-    index = [part.index] if isinstance(part, CallArguments) else []
-    return [type(part)(*index, text[:at]), type(part)(*index, text[at:])]
+    return [type(part)(text[:at]), type(part)(text[at:])]
 
 
 def test_a_stop_sequence_is_named():
-    delta = Delta(0, [Text("a")], finish="stop", stop="END")
+    delta = Delta([Text("a")], finish="stop", stop="END")
     end = {"stop_reason": "stop_sequence", "stop_sequence": "END"}
     assert streamed(reply(), [delta])[-2]["delta"] == end
-    assert reply().whole([delta], DONE).model_dump().items() >= end.items()
+    assert reply().whole(delta, USAGE, TIMINGS).items() >= end.items()
 
 
 def test_a_context_that_ends_first_is_told_from_max_tokens():
-    whole = reply(cut=True).whole([Delta(0, [Text("a")], finish="length")], DONE)
-    assert whole.model_dump()["stop_reason"] == "model_context_window_exceeded"
+    whole = reply(max_tokens=21).whole(Delta([Text("a")], finish="length"), USAGE, TIMINGS)
+    assert whole["stop_reason"] == "model_context_window_exceeded"
 
 
 def test_tokens_from_the_cache_are_counted_apart():
-    usage = reply().whole([Delta(0, [Text("a")], finish="stop")], DONE).model_dump()["usage"]
+    usage = reply().whole(Delta([Text("a")], finish="stop"), USAGE, TIMINGS)["usage"]
     assert (usage["input_tokens"], usage["cache_read_input_tokens"]) == (6, 4)
     assert usage["output_tokens"] == 7
 
@@ -156,15 +171,15 @@ def test_tokens_from_the_cache_are_counted_apart():
     ],
 )
 def test_arguments_that_were_cut_off(arguments, expected):
-    parts = [CallBegin(0, "a", "f"), CallArguments(0, arguments)]
-    whole = reply().whole([Delta(0, parts, finish="length")], DONE).model_dump()
+    parts = [CallBegin("a", "f", False), CallArguments(arguments)]
+    whole = reply().whole(Delta(parts, finish="length"), USAGE, TIMINGS)
     assert whole["content"][0]["input"] == expected
     json.dumps(whole, allow_nan=False)
 
 
 def test_thinking_may_be_left_out_but_for_its_signature():
-    deltas = [Delta(0, [part]) for part in [*THOUGHT, *SAID]] + [Delta(0, finish="stop")]
+    deltas = [Delta([part]) for part in [*THOUGHT, *SAID]] + [Delta(finish="stop")]
     names = [short(e) for e in streamed(reply(omit=True), deltas)]
     assert names[2:5] == ["start:thinking", "signature_delta", "stop"]
-    whole = reply(omit=True).whole([Delta(0, joined(THOUGHT), finish="stop")], DONE).model_dump()
+    whole = reply(omit=True).whole(Delta(joined(THOUGHT), finish="stop"), USAGE, TIMINGS)
     assert whole["content"][0]["thinking"] == "" and whole["content"][0]["signature"]

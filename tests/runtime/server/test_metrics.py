@@ -162,7 +162,7 @@ def test_tokens_cost_no_observation(make, monkeypatch):
     client = client_of(create_app(MLCEngine.of(make(None))))
     client.post(COMPLETIONS, json={"prompt": "a", "max_tokens": 300, "stream": True})
     assert len(calls) == 1
-    assert calls[0].generation.usage.completion_tokens == 300
+    assert calls[0].running.totals.sampled == 300
 
 
 def test_a_scrape_does_not_wait_for_a_step(make):

@@ -6,14 +6,13 @@ import contextlib
 import json
 import time
 import urllib.request
-from concurrent.futures import Future
 from datetime import datetime
 
 import pytest
 from fastapi.testclient import TestClient as AnyClient
 
 from wherry.runtime import MLCEngine, create_app
-from wherry.runtime.text.fill_in import WAYS
+from wherry.runtime.core.host_abi import open_host
 
 from ..conftest import TEMPLATE, core_of
 from ..live_server import live
@@ -223,13 +222,25 @@ def _break(model):
     return 300
 
 
+class Obedient:
+    """A script that any grammar accepts."""
+
+    def __init__(self, script):
+        self._script = script
+
+    def __call__(self, prompt, params, n):
+        return self._script(prompt, params, n)
+
+    def accept(self, params, token):
+        return False
+
+
 def test_format(make):
     """What a grammar gets is tested elsewhere; here, that it is asked for."""
     model = make("{}")
-    seen = []
-    compiled = Future()
-    compiled.set_result(None)
-    model.begin_grammar = lambda plan, constraint: seen.append(constraint) or compiled
+    core_of(model).script = Obedient(core_of(model).script)
+    seen, begin = [], model._begin_grammar
+    model._begin_grammar = lambda constraint, *of: seen.append(constraint) or begin(constraint, *of)
     client = client_of(model)
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     for format_ in ("json", schema, "", None):
@@ -280,12 +291,13 @@ def test_what_is_shown_of_a_model(tmp_path):
     """As Ollama's documents have it, under GGUF's names."""
     (tmp_path / "chat_template.jinja").write_text(TEMPLATE)
     loads = Loads()
+    marks = json.loads(open_host().wherry_fill_in_marks())[0]
     with catalog(tmp_path, loads, {"a": {}}) as models:
         write = {
             "tensor-cache.json": {"metadata": {"ParamBytes": 563, "BitsPerParam": 4504 / 1003}},
             "generation_config.json": {"temperature": 0.7, "top_k": 20, "repetition_penalty": 1.1},
             "tokenizer_config.json": {"eos_token": {"content": "</s>"}},
-            "tokenizer.json": {"added_tokens": [{"content": m} for m in WAYS[0].marks]},
+            "tokenizer.json": {"added_tokens": [{"content": m} for m in marks]},
         }
         for name, content in write.items():
             (tmp_path / name).write_text(json.dumps(content))

@@ -117,8 +117,8 @@ async def test_a_process_makes_it_and_the_catalog_has_it(models, folder):
         models, Wanted(str(folder), "org/x", None, ("hf.co/org/x",)), asyncio.Lock()
     )
     try:
-        assert [s.status for s in await statuses.batch()] == ["pulling org/x"]
-        assert [s.status for s in await statuses.batch()] == ["success"]
+        assert [s["status"] for s in await statuses.batch()] == ["pulling org/x"]
+        assert [s["status"] for s in await statuses.batch()] == ["success"]
         assert await statuses.batch() == []
     finally:
         await statuses.end()

@@ -9,15 +9,24 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from wherry.runtime.answer.delta import Delta, LoggedToken
-from wherry.runtime.answer.openai import token_logprobs
-from wherry.runtime.answer.shapes import PromptTokensDetails, Usage
+from wherry.runtime.answers import PromptTokensDetails, Usage
+from wherry.runtime.server.endpoints.parts import (
+    CallArguments,
+    CallBegin,
+    CallEnd,
+    Delta,
+    Reasoning,
+    Text,
+)
 from wherry.runtime.server.endpoints.responses.reply import ResponseReply
 from wherry.runtime.server.wire.errors import ApiError
-from wherry.runtime.tools.parts import CallArguments, CallBegin, CallEnd, Reasoning, Text, joined
+
+from .part_lists import joined
 
 EVENT = TypeAdapter(ResponseStreamEvent)
-DONE = SimpleNamespace(usage=Usage(10, 7, 17, PromptTokensDetails(4)))
+USAGE = Usage(10, 7, 17, PromptTokensDetails(4))
+RUNNING = SimpleNamespace(opened={"ignored": [], "adapted": []})
+TIMINGS = None  # this API has no times
 HEAD = {
     "id": "resp_1",
     "object": "response",
@@ -30,11 +39,11 @@ HEAD = {
 THOUGHT = [Reasoning("Let me "), Reasoning("see.")]
 SAID = [Text("It is "), Text("sunny.")]
 CALL = [
-    CallBegin(0, "call_a", "weather"),
-    CallArguments(0, '{"city": "Ro'),
-    CallArguments(0, 'me"}'),
+    CallBegin("call_a", "weather", False),
+    CallArguments('{"city": "Ro'),
+    CallArguments('me"}'),
 ]
-OTHER = [CallBegin(1, "call_b", "clock"), CallArguments(1, "{}"), CallEnd(1)]
+OTHER = [CallBegin("call_b", "clock", False), CallArguments("{}"), CallEnd(True)]
 TEXT = (
     "output_item.added content_part.added output_text.delta output_text.delta output_text.done "
     "content_part.done output_item.done"
@@ -46,13 +55,13 @@ TOOL = (
 )
 
 
-def reply(keep=lambda response: None, logprobs=None):
-    return ResponseReply(HEAD, logprobs, keep)
+def reply(keep=lambda response: None):
+    return ResponseReply(lambda about: HEAD, keep)
 
 
 def streamed(made, deltas):
-    chunks = [*made.opening(DONE), *(c for d in deltas for c in made.chunks(d))]
-    found = [c.model_dump() for c in [*chunks, *made.closing(DONE)]]
+    chunks = [*made.opening(USAGE, RUNNING), *(c for d in deltas for c in made.chunks(d))]
+    found = [*chunks, *made.closing(USAGE, TIMINGS)]
     for i, event in enumerate(found):
         EVENT.validate_python(event)
         assert event["sequence_number"] == i
@@ -66,13 +75,13 @@ def streamed(made, deltas):
         (SAID, "length", TEXT, "incomplete"),
         ([], "stop", "", "completed"),
         ([*THOUGHT, *SAID], "stop", f"{THINKING} {TEXT}", "completed"),
-        ([*CALL, CallEnd(0)], "tool_calls", TOOL, "completed"),
-        ([*SAID, *CALL, CallEnd(0)], "tool_calls", f"{TEXT} {TOOL}", "completed"),
+        ([*CALL, CallEnd(True)], "tool_calls", TOOL, "completed"),
+        ([*SAID, *CALL, CallEnd(True)], "tool_calls", f"{TEXT} {TOOL}", "completed"),
         ([*THOUGHT, *CALL], "length", f"{THINKING} {TOOL}", "incomplete"),
     ],
 )
 def test_the_order_of_events(parts, finish, expected, last):
-    deltas = [*(Delta(0, [part]) for part in parts), Delta(0, finish=finish)]
+    deltas = [*(Delta([part]) for part in parts), Delta(finish=finish)]
     events = streamed(reply(), deltas)
     names = [e["type"].removeprefix("response.") for e in events]
     assert names[:2] == ["created", "in_progress"]
@@ -88,16 +97,18 @@ def test_the_order_of_events(parts, finish, expected, last):
 @pytest.mark.parametrize("seed", range(20))
 def test_a_stream_adds_up_to_the_whole(seed):
     rng = random.Random(seed)
-    parts = [*THOUGHT, *SAID, *CALL, CallEnd(0), *OTHER]
+    parts = [*THOUGHT, *SAID, *CALL, CallEnd(True), *OTHER]
     deltas = []
     while parts:
         step = rng.randint(1, 4)
-        deltas.append(Delta(0, joined(parts[:step])))
+        deltas.append(Delta(joined(parts[:step])))
         parts = parts[step:]
     deltas[-1].finish = "tool_calls"
     events = streamed(reply(), deltas)
-    together = Delta(0, joined([p for d in deltas for p in d.parts]), finish="tool_calls")
-    whole = reply().whole([together], DONE).model_dump()
+    together = Delta(joined([p for d in deltas for p in d.parts]), finish="tool_calls")
+    made = reply()
+    made.opening(USAGE, RUNNING)
+    whole = made.whole(together, USAGE, TIMINGS)
     Response.model_validate(whole)
     output = events[-1]["response"]["output"]
     assert [without_id(i) for i in output] == [without_id(i) for i in whole["output"]]
@@ -125,14 +136,17 @@ def check_items(events, output):
 
 
 def test_logprobs_go_with_the_text_they_belong_to():
-    token = LoggedToken(b"a", -0.5, [(b"a", -0.5), (b"\xe4", -2.0)], 0)
-    deltas = [
-        Delta(0, [Text("a")], logprobs=[token]),
-        Delta(0, logprobs=[token]),  # its text comes later
-        Delta(0, [Text("ab")], logprobs=[token], finish="stop"),
+    alternatives = [
+        {"token": "a", "logprob": -0.5, "bytes": [97]},
+        {"token": "bytes:\\xe4", "logprob": -2.0, "bytes": [228]},
     ]
-    made = reply(logprobs=lambda tokens: [t.model_dump() for t in token_logprobs(tokens)])
-    events = streamed(made, deltas)
+    token = {**alternatives[0], "top_logprobs": alternatives}
+    deltas = [
+        Delta([Text("a")], logprobs=[token]),
+        Delta(logprobs=[token]),  # its text comes later
+        Delta([Text("ab")], logprobs=[token], finish="stop"),
+    ]
+    events = streamed(reply(), deltas)
     counts = [len(e["logprobs"]) for e in events if e["type"] == "response.output_text.delta"]
     assert counts == [1, 2]
     content = events[-1]["response"]["output"][0]["content"][0]
@@ -143,11 +157,11 @@ def test_logprobs_go_with_the_text_they_belong_to():
 def test_what_is_whole_is_kept_once():
     kept = []
     made = reply(kept.append)
-    streamed(made, [Delta(0, [Text("a")], finish="stop")])
+    streamed(made, [Delta([Text("a")], finish="stop")])
     assert len(kept) == 1 and kept[0]["output"][0]["content"][0]["text"] == "a"
     failing = reply(kept.append)
-    failing.opening(DONE)
-    failing.chunks(Delta(0, [Text("a")]))
+    failing.opening(USAGE, RUNNING)
+    failing.chunks(Delta([Text("a")]))
     event = failing.failed(ApiError(500, "gone"))
     EVENT.validate_python(event)
     assert event["type"] == "response.failed" and event["response"]["error"]["message"] == "gone"

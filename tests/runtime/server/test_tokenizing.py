@@ -42,7 +42,6 @@ def test_a_text_and_back(client, model):
 
 def test_special_tokens(client, model):
     model.tokenizer = Tokenizer(small_tokenizers.byte_fallback())
-    object.__setattr__(model.planner, "tokenizer", model.tokenizer)
     begin = model.tokenizer.backend.token_to_id("<s>")
     assert post(client, "/tokenize", prompt="the")["tokens"][0] == begin
     without = post(client, "/tokenize", prompt="the", add_special_tokens=False)["tokens"]

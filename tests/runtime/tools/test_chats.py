@@ -12,11 +12,11 @@ from openai.types.chat import ChatCompletionChunk
 from tokenizers import AddedToken
 
 from wherry.runtime import MLCEngine, RequestError
+from wherry.runtime.host.dispatcher import BlockingSink
+from wherry.runtime.host.request import HostRequest
 from wherry.runtime.load.model import LoadedModel
 from wherry.runtime.load.side_files import SideFiles
-from wherry.runtime.shapes.requests import ChatRequest, ignored, parse
 from wherry.runtime.text.chat_template import ChatTemplate
-from wherry.runtime.text.detokenizer import detokenizer
 from wherry.runtime.text.tokenizer import Tokenizer
 
 from .. import small_tokenizers
@@ -331,9 +331,12 @@ def test_a_message_that_goes_on(engine):
 
 def test_effort_without_effect_is_named(engine):
     it = engine("x", template=PLAIN)
-    request = parse(ChatRequest, {"messages": ASK, "reasoning_effort": "low", "verbosity": "low"})
-    it.loaded.chat(request)
-    assert ignored(request) == ["reasoning_effort", "verbosity"]
+    fields = {"messages": ASK, "reasoning_effort": "low", "verbosity": "low"}
+    sink = BlockingSink()
+    running = it.loaded.start(HostRequest("chat", fields), sink)
+    while not running.done:
+        running.take(sink.take())
+    assert running.opened["ignored"] == ["reasoning_effort", "verbosity"]
     ask(it, tools=None, reasoning_effort="low")  # no error either
 
 
@@ -395,12 +398,14 @@ def test_reasoning_between_special_tokens(engine):
     assert left == "[THINK]Hm 🎉[/THINK]Yes."
 
 
-def test_a_cut_character_before_a_visible_token():
-    backend = small_tokenizers.byte_level()
-    backend.add_special_tokens([AddedToken("[A]", special=True)])
-    tokenizer = Tokenizer(backend)
-    mark = tokenizer.special_id("[A]")
-    made = detokenizer(tokenizer, visible=[mark])
-    first, *_ = tokenizer.encode("🎉")
-    texts = [made.push(i) for i in (first, mark, *tokenizer.encode("é"), mark)]
-    assert "".join(texts) + made.flush() == "\N{REPLACEMENT CHARACTER}[A]é[A]"
+def test_a_cut_character_before_a_visible_token(engine):
+    """An unfinished character is no reason to lose what follows, nor the marks around it."""
+    template = PLAIN + "{# [THINK] [/THINK] #}"
+    it = engine("", template=template, specials=["[THINK]", "[/THINK]"])
+    encode = it.loaded.tokenizer.encode
+    cut, *_ = encode("🎉")
+    core_of(it.loaded).script = saying(
+        [*encode("[THINK]"), cut, *encode("[/THINK]é")], it.loaded.tokenizer.eos_ids[0]
+    )
+    message = ask(it, tools=None).choices[0].message
+    assert (message.reasoning_content, message.content) == ("\N{REPLACEMENT CHARACTER}", "é")

@@ -10,13 +10,10 @@ import pytest
 
 from wherry.runtime.errors import RequestError
 from wherry.runtime.grammar.quoted import quoted
-from wherry.runtime.shapes.requests import ChatRequest, parse
-from wherry.runtime.tools.custom import CustomCalls
-from wherry.runtime.tools.families import named
-from wherry.runtime.tools.format import Tools
-from wherry.runtime.tools.parser import OutputParser
-from wherry.runtime.tools.parts import CallArguments, CallBegin, CallEnd, message_of
+from wherry.runtime.grammar.tools.enforce import ToolSpec
+from wherry.runtime.grammar.tools.families import named
 
+from ...support.readers import OutputParser, Tools, message_of
 from ..grammar.walking import accepts, bytes_vocabulary, outputs
 from .test_enforcement import compiled, enforcement, every_family, random_outputs
 
@@ -36,16 +33,22 @@ PATCHES = re.compile(
 DATE = r"^\d{4}-\d{2}\"$"
 
 
+PARAMETERS = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+
+
 def tool(syntax, definition, name="apply_patch"):
-    grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
-    custom = {"name": name, "description": "d", "format": grammar}
-    request = {"messages": [{"role": "user", "content": "x"}]}
-    return parse(ChatRequest, {**request, "tools": [{"type": "custom", "custom": custom}]}).tools[0]
+    """The function that the model sees in place of a custom tool."""
+    return ToolSpec(name, PARAMETERS, input=(syntax, definition))
 
 
 def read(family, text, function):
-    tools = Tools({function.name: function.schema_of_arguments}, held=True)
-    parser = CustomCalls(OutputParser(family, tools), {function.name})
+    tools = Tools({function.name: function.parameters}, held=True)
+    parser = OutputParser(family, tools, custom=[function.name])
     parts = [p for c in text.decode("utf-8", "replace") for p in parser.push(c)]
     return message_of(parts + parser.finish())
 
@@ -57,7 +60,7 @@ def read(family, text, function):
     ids=["lark", "regex"],
 )
 def test_an_input_follows_its_grammar(family, syntax, definition, form):
-    function = tool(syntax, definition).function
+    function = tool(syntax, definition)
     grammar = compiled(enforcement(family).calls([function], several=False))
     texts = random_outputs(grammar, family, 4, 5)
     assert texts
@@ -94,25 +97,19 @@ def test_a_grammar_of_texts_in_json():
 def test_what_has_no_form_in_json_is_named(lark):
     with pytest.raises(ValueError):
         quoted(lark)
-    function = tool("lark", lark).function
+    function = tool("lark", lark)
     with pytest.raises(RequestError, match=r"tools\[0\].custom.format") as e:
         enforcement(named("hermes")).calls([function], several=True)
     assert e.value.code == "unsupported_schema"
 
 
-class Scripted:
-    """A parser that returns what it is given."""
-
-    reasoning = done = False
-
-    def __init__(self, arguments):
-        self._arguments = arguments
-
-    def push(self, text):
-        return [CallBegin(0, "c", "t"), *(CallArguments(0, a) for a in self._arguments)]
-
-    def finish(self):
-        return [CallEnd(0)]
+def read_call(pieces):
+    """The call of a custom tool whose arguments a model writes in these pieces."""
+    parser = OutputParser("hermes", Tools({"t": PARAMETERS}), custom=["t"])
+    head = '<tool_call>\n{"name": "t", "arguments": '
+    parts = [p for piece in [head, *pieces, "}\n</tool_call>"] for p in parser.push(piece)]
+    (call,) = message_of(parts + parser.finish()).calls
+    return call
 
 
 @pytest.mark.parametrize(
@@ -125,17 +122,13 @@ def test_the_input_is_read_in_pieces(arguments):
     for _ in range(20):
         cuts = sorted(rng.sample(range(len(arguments) + 1), 4))
         pieces = [arguments[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
-        calls = CustomCalls(Scripted(pieces), {"t"})
-        (call,) = message_of(calls.push("") + calls.finish()).calls
+        call = read_call(pieces)
         assert (call.arguments, call.custom) == (expected, True)
 
 
-@pytest.mark.parametrize("arguments", ['{"patch": "a"}', "not JSON", "[1]"])
-def test_arguments_of_another_shape_are_the_input(arguments):
-    calls = CustomCalls(Scripted([arguments]), {"t"})
-    assert message_of(calls.push("") + calls.finish()).calls[0].arguments == arguments
+def test_arguments_of_another_shape_are_the_input():
+    assert read_call(['{"patch": "a"}']).arguments == '{"patch": "a"}'
 
 
 def test_a_lone_surrogate_is_replaced():
-    calls = CustomCalls(Scripted(['{"input": "a\\ud83dz"}']), {"t"})
-    assert message_of(calls.push("") + calls.finish()).calls[0].arguments == "a\ufffdz"
+    assert read_call(['{"input": "a\\ud83dz"}']).arguments == "a\ufffdz"

@@ -12,14 +12,10 @@ import pytest
 from wherry.runtime.errors import RequestError
 from wherry.runtime.grammar.constraint import Constraint
 from wherry.runtime.grammar.native import Walk
-from wherry.runtime.shapes.tools import Function
-from wherry.runtime.tools.enforce import Enforcement
-from wherry.runtime.tools.families import FAMILIES, GENERIC, named
-from wherry.runtime.tools.format import Tools
-from wherry.runtime.tools.parser import OutputParser
-from wherry.runtime.tools.parts import message_of
-from wherry.runtime.tools.reasoning import Thoughts
+from wherry.runtime.grammar.tools.enforce import Enforcement, Thoughts, ToolSpec
+from wherry.runtime.grammar.tools.families import FAMILIES, named
 
+from ...support.readers import OutputParser, Tools, message_of
 from ..grammar.walking import END, TOKENS, bytes_vocabulary, outputs, vocabulary, walk_of
 
 SCHEMAS = {
@@ -37,9 +33,9 @@ SCHEMAS = {
     },
     "now": {"type": "object", "properties": {}, "additionalProperties": False},
 }
-FUNCTIONS = [Function(name=n, parameters=s, strict=True) for n, s in SCHEMAS.items()]
+FUNCTIONS = [ToolSpec(name=n, parameters=s, strict=True) for n, s in SCHEMAS.items()]
 THINK = Thoughts("<think>", "</think>")
-ALL = list({f.name: f for f in (*FAMILIES, GENERIC)}.values())
+ALL = list({f.name: f for f in FAMILIES}.values())
 every_family = pytest.mark.parametrize("family", ALL, ids=lambda f: f.name)
 
 
@@ -234,11 +230,11 @@ def test_a_constraint_or_calls(base):
 
 def test_what_cannot_be_enforced():
     schema = {"type": "object", "properties": {"a": {"type": "array", "contains": {}}}}
-    strict = Function(name="f", parameters=schema, strict=True)
+    strict = ToolSpec(name="f", parameters=schema, strict=True)
     with pytest.raises(RequestError, match=r"tools\[0\].*'f'.*#/properties/a/contains") as e:
         enforcement(named("hermes")).calls([strict], several=True)
     assert e.value.code == "unsupported_schema"
-    lax = Function(name="f", parameters=schema)
+    lax = ToolSpec(name="f", parameters=schema)
     for name in ("hermes", "qwen-coder", "pythonic", "gemma", "glm"):
         family = named(name)
         grammar = compiled(enforcement(family).calls([lax], several=False))
@@ -246,7 +242,7 @@ def test_what_cannot_be_enforced():
             (call,) = parsed(family, text, schemas={"f": schema}).calls
             assert isinstance(json.loads(call.arguments), dict), text
     pattern = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}}
-    strict = Function(name="f", parameters=pattern, strict=True)
+    strict = ToolSpec(name="f", parameters=pattern, strict=True)
     with pytest.raises(RequestError, match="pattern"):
         enforcement(named("qwen-coder")).calls([strict], several=True)
     enforcement(named("hermes")).calls([strict], several=True)
@@ -275,18 +271,18 @@ CASES = [(name, *case) for name in ("qwen-coder", "pythonic", "gemma") for case 
 @pytest.mark.parametrize("name, schema, keyword", CASES)
 def test_what_is_enforced_in_json_alone(name, schema, keyword):
     """Where arguments are written one by one, nothing that is said of them is left out."""
-    strict = Function(name="f", parameters=schema, strict=True)
+    strict = ToolSpec(name="f", parameters=schema, strict=True)
     enforcement(named("hermes")).calls([strict], several=True)
     with pytest.raises(RequestError, match=rf"{keyword}: not enforced"):
         enforcement(named(name)).calls([strict], several=True)
-    lax = Function(name="f", parameters=schema)
+    lax = ToolSpec(name="f", parameters=schema)
     enforcement(named(name)).calls([lax], several=True)
 
 
 def test_nothing_is_added_to_an_object_that_is_left_open():
     functions = [
-        Function(name="now"),
-        Function(name="f", parameters={"properties": {"a": {"const": 1}}}),
+        ToolSpec(name="now"),
+        ToolSpec(name="f", parameters={"properties": {"a": {"const": 1}}}),
     ]
     family = named("hermes")
     grammar = compiled(enforcement(family).calls(functions, several=False))

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from wherry.runtime.caller import Caller
+from wherry.runtime.core.host_abi import answer_to
 from wherry.runtime.errors import RequestError
-from wherry.runtime.shapes.requests import ChatRequest, parse
 from wherry.runtime.text.chat_template import ChatTemplate, from_folder, sources_of
-from wherry.runtime.tools.conversation import conversation, described
-from wherry.runtime.tools.dialect import Dialect
+
+from ...support.chats import chats
 
 TURN = "{{ '[' + m.role + ']' + m.content }}"
 REFUSE = "{{ raise_exception('no') }}"
@@ -112,11 +111,8 @@ def prompt(
 ) -> tuple[str, tuple[str, ...]]:
     """The prompt of a chat, and how its messages were adapted."""
     fields = {"messages": messages, "tools": [tool("f"), tool("g")] if tools else None}
-    request = parse(ChatRequest, fields)
-    dialect = Dialect(ChatTemplate(source), adapts=adapts)
-    made = conversation(request.messages, request.tools or [], dialect)
-    variables = dialect.tool_variables([described(t) for t in request.tools or []])
-    return dialect.rendered(made, Caller(), add_generation_prompt=True, **variables)
+    with chats(ChatTemplate(source), adapts=adapts) as prompted:
+        return prompted({name: value for name, value in fields.items() if value is not None})
 
 
 def in_order(text: str, *parts: str) -> bool:
@@ -261,9 +257,12 @@ def test_the_template_for_tools(tmp_path):
     config.write_text(json.dumps({"chat_template": named}))
     template = from_folder(tmp_path, {})
     assert template is not None and template.source == "plain"
-    dialect = Dialect(template)
-    assert dialect.suited(tools=False) is dialect
-    assert dialect.suited(tools=True).family.name == "hermes"
+    assert template.for_tools is not None
+    traits = answer_to("wherry_template_traits", template.for_tools.source)
+    assert (traits["tool_format"], traits["tools"]) == ("hermes", True)
+    with chats(template) as prompted:
+        assert prompted({"messages": [user("u")]}) == ("plain", ())
+        assert prompted({"messages": [user("u")], "tools": [tool("f")]}) == ("f<tool_call>", ())
     config.unlink()
     further = tmp_path / "additional_chat_templates"
     further.mkdir()

@@ -9,12 +9,22 @@ import time
 import pytest
 
 from wherry.errors import UsageError
-from wherry.runtime.tools.families import FAMILIES, NAMES, family_of, named
-from wherry.runtime.tools.format import Tools
-from wherry.runtime.tools.parser import OutputParser
-from wherry.runtime.tools.parts import CallArguments, CallBegin, CallEnd, joined, message_of
-from wherry.runtime.tools.reasoning import thoughts_of
+from wherry.runtime.core.host_abi import answer_to
+from wherry.runtime.grammar.tools.families import FAMILIES, NAMES, named
+from wherry.runtime.text.chat_template import ChatTemplate
 
+from ...support.chats import chats
+from ...support.readers import (
+    CallArguments,
+    CallBegin,
+    CallEnd,
+    OutputParser,
+    Tools,
+    joined,
+    message_of,
+    opened,
+    thoughts_of,
+)
 from .slips import SLIPS, Slip, found
 from .written import WRITTEN, Written
 
@@ -28,6 +38,7 @@ WEATHER = {
     "required": ["city"],
 }
 TOOLS = Tools({"get_weather": WEATHER, "now": {"type": "object", "properties": {}}})
+NOW = {"type": "function", "function": {"name": "now"}}
 HELD = Tools(TOOLS.schemas, held=True)
 ASKED = {"city": "Paris", "days": 3, "tags": ['a "b"', "é"]}
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
@@ -35,8 +46,8 @@ every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
 
 def parser_of(w: Written, tools: Tools = TOOLS, **options) -> OutputParser:
     thoughts = thoughts_of("\n".join(w.signs))
-    opened = thoughts is not None and thoughts.opened(w.prompt)
-    return OutputParser(named(w.family), tools, thoughts, opened=opened, **options)
+    begun = thoughts is not None and opened(thoughts, w.prompt)
+    return OutputParser(w.family, tools, thoughts, opened=begun, **options)
 
 
 def read(w: Written, pieces=None, **options):
@@ -53,7 +64,8 @@ def read(w: Written, pieces=None, **options):
 
 @every_model
 def test_the_template_tells_the_family(w):
-    assert family_of("\n".join(w.signs)).name == w.family
+    template = "{{ tools }}{% raw %}" + "\n".join(w.signs) + "{% endraw %}"
+    assert answer_to("wherry_template_traits", template)["tool_format"] == w.family
 
 
 @every_model
@@ -163,7 +175,10 @@ def test_one_call_is_enough(w):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_example_is_a_call(name):
     """What a model is told that has to be told in words."""
-    example = named(name).format.example
+    ask = {"messages": [{"role": "user", "content": "x"}], "tools": [NOW]}
+    with chats(ChatTemplate("{{ messages[0].content }}"), tool_format=name) as prompted:
+        _, _, rest = prompted(ask)[0].partition("nothing after it:\n")
+    example, _, _ = rest.partition("\n You get")
     if name in ("harmony", "json"):
         assert example == ""
         return

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from wherry.runtime.caller import Caller
-from wherry.runtime.shapes.requests import ChatRequest, parse
 from wherry.runtime.text.chat_template import ChatTemplate
-from wherry.runtime.tools.conversation import conversation, described
-from wherry.runtime.tools.dialect import Dialect
 
 from ...support import llama_cpp
+from ...support.chats import chats
 from .test_history import assistant, call, in_order, result, system, tool, user
 
 pytestmark = [
@@ -149,26 +146,21 @@ def templates(tmp_path_factory) -> dict[str, Path]:
 
 
 def problems(name: str, path: Path) -> list[str]:
-    dialect = Dialect(ChatTemplate(path.read_text("utf-8"), SPECIAL))
     made = []
-    for chat, (messages, groups) in CHATS.items():
-        calls = any("tool_calls" in message for message in messages)
-        tools = [described_tool("f"), described_tool("g")]
-        tools = tools if calls or "tool_use" in name else None
-        request = parse(ChatRequest, {"messages": messages, "tools": tools})
-        plain = conversation(request.messages, request.tools or [], dialect)
-        variables = dialect.tool_variables([described(t) for t in request.tools or []])
-        try:
-            text, changes = dialect.rendered(
-                plain, Caller(), add_generation_prompt=True, **variables
-            )
-        except Exception as e:
-            made.append(f"{name}: {chat}: {e}")
-            continue
-        for group in groups:
-            told = group == ["needlew"] and "text-with-calls-left-out" in changes
-            if not in_order(text, *group) and not told:
-                made.append(f"{name}: {chat}: {group} {changes}")
+    with chats(ChatTemplate(path.read_text("utf-8"), SPECIAL)) as prompted:
+        for chat, (messages, groups) in CHATS.items():
+            calls = any("tool_calls" in message for message in messages)
+            tools = {"tools": [described_tool("f"), described_tool("g")]}
+            fields = {"messages": messages, **(tools if calls or "tool_use" in name else {})}
+            try:
+                text, changes = prompted(fields)
+            except Exception as e:
+                made.append(f"{name}: {chat}: {e}")
+                continue
+            for group in groups:
+                told = group == ["needlew"] and "text-with-calls-left-out" in changes
+                if not in_order(text, *group) and not told:
+                    made.append(f"{name}: {chat}: {group} {changes}")
     return made
 
 

@@ -10,18 +10,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....caller import Caller
+from ....host.request import HostRequest
 from ....load.model import LoadedModel
-from ....request.plan import RequestPlan
-from ....shapes.requests import not_known
 from ...pipeline import Endpoint, Pipeline
 from ...wire.errors import add_shape
 from ...wire.framing import Framing, named_event
 from ..described import COUNT, TEXT, described, list_of, object_of, one_of
+from ..parts import IN_PARTS, Translated
 from ..routes import Routes
+from ..shapes.requests import not_known
 from . import errors
 from .reply import MessageReply
 from .shapes import CountRequest, MessagesRequest
-from .translate import chat_request, parse_count, parse_messages
+from .translate import chat_fields, parse_count, parse_messages
 
 PREFIX = "/v1/messages"
 MESSAGE = object_of(
@@ -72,25 +73,19 @@ class Anthropic:
 
 def _plan(
     loaded: LoadedModel, request: MessagesRequest, caller: Caller
-) -> tuple[RequestPlan, MessageReply]:
-    chat = chat_request(request)
-    plan, _ = loaded.chat(chat, caller)
-    request.note_unused(chat.unused)
-    (job,) = plan.jobs
-    # the remaining context, which may be less than the requested `max_tokens`
-    room = job.params.max_tokens
-    plan = plan.at_most(request.max_tokens)
+) -> tuple[HostRequest, Translated]:
     omit = request.thinking is not None and request.thinking.display == "omitted"
-    return plan, MessageReply(request.model, cut=room < request.max_tokens, omit=omit)
+    reply = MessageReply(request.model, max_tokens=request.max_tokens, omit=omit)
+    options = {**IN_PARTS, "max_tokens": request.max_tokens}
+    return HostRequest("chat", chat_fields(request), options), Translated(reply)
 
 
 def _count(loaded: LoadedModel, request: CountRequest, caller: Caller) -> dict[str, Any]:
-    prompt = loaded.planner.prompt_of(chat_request(request), caller)
-    return {"input_tokens": len(prompt)}
+    return {"input_tokens": len(loaded.prompt(chat_fields(request), caller))}
 
 
-def _ignored(request: MessagesRequest) -> list[str]:
-    names = [*not_known(request), *request.unused]
+def _ignored(request: MessagesRequest, ignored: Sequence[str]) -> list[str]:
+    names = [*not_known(request), *request.unused(ignored)]
     if request.thinking:
         names += [f"thinking.{name}" for name in not_known(request.thinking)]
         # a model here writes no summary of its thinking

@@ -10,13 +10,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from ....answer.delta import Delta
-from ....answer.generation import Generation
-from ....answer.shapes import Usage
-from ....tools.parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
-from ...wire.framing import Plain
-
-Json = dict[str, Any]
+from ....answers import Timings, Usage
+from ....host.running import Running
+from ..parts import CallArguments, CallBegin, CallEnd, Delta, Json, Part, Reasoning, Text
 
 
 class MessageReply:
@@ -24,52 +20,55 @@ class MessageReply:
 
     Args:
         model: the model's name.
-        cut: whether the context ends before `max_tokens`.
+        max_tokens: maximum tokens of the output; the context may end before.
         omit: whether thinking blocks are sent without their text.
     """
 
-    def __init__(self, model: str, *, cut: bool, omit: bool) -> None:
+    def __init__(self, model: str, *, max_tokens: int, omit: bool) -> None:
         self._id = f"msg_{secrets.token_hex(12)}"
         self._model = model
-        self._full = "model_context_window_exceeded" if cut else "max_tokens"
+        self._max_tokens = max_tokens
+        self._room = 0
         self._omit = omit
         self._blocks = _Blocks(omit=omit)
         self._end: Json = {}
 
-    def opening(self, generation: Generation) -> list[Plain]:
+    def opening(self, usage: Usage, running: Running) -> list[Json]:
         """Return the event with the empty message, and a ping; implements `Reply.opening`."""
-        usage = _usage(generation.usage)
-        start = {"type": "message_start", "message": self._message([], usage, _end(None, None))}
-        return [Plain(start), Plain({"type": "ping"})]
+        self._room = running.opened["room"]
+        message = self._message([], _usage(usage), _end(None, None))
+        return [{"type": "message_start", "message": message}, {"type": "ping"}]
 
-    def chunks(self, delta: Delta) -> list[Plain]:
+    def chunks(self, delta: Delta) -> list[Json]:
         """Return the events that extend the message's blocks; implements `Reply.chunks`."""
         events = [event for part in delta.parts for event in self._blocks.push(part)]
         if delta.finish is not None:
             events += self._blocks.close()
             self._end = self._end_of(delta)
-        return [Plain(event) for event in events]
+        return events
 
-    def closing(self, generation: Generation) -> list[Plain]:
+    def closing(self, usage: Usage, timings: Timings) -> list[Json]:
         """Return the events with the stop reason and the usage; implements `Reply.closing`."""
-        usage = _usage(generation.usage)
-        end = {"type": "message_delta", "delta": self._end, "usage": usage}
-        return [Plain(end), Plain({"type": "message_stop"})]
+        end = {"type": "message_delta", "delta": self._end, "usage": _usage(usage)}
+        return [end, {"type": "message_stop"}]
 
-    def whole(self, choices: Sequence[Delta], generation: Generation) -> Plain:
+    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
         """Return the whole message; implements `Reply.whole`."""
-        (choice,) = choices
-        blocks = _whole_blocks(choice.parts, omit=self._omit)
-        return Plain(self._message(blocks, _usage(generation.usage), self._end_of(choice)))
+        blocks = _whole_blocks(delta.parts, omit=self._omit)
+        return self._message(blocks, _usage(usage), self._end_of(delta))
 
     def _message(self, content: list[Json], usage: Json, end: Json) -> Json:
         head = {"id": self._id, "type": "message", "role": "assistant", "model": self._model}
         return {**head, "content": content, **end, "usage": usage}
 
+    def _full(self) -> str:
+        cut = self._room < self._max_tokens
+        return "model_context_window_exceeded" if cut else "max_tokens"
+
     def _end_of(self, delta: Delta) -> Json:
         if delta.stop is not None:
             return _end("stop_sequence", delta.stop)
-        reasons = {"stop": "end_turn", "tool_calls": "tool_use", "length": self._full}
+        reasons = {"stop": "end_turn", "tool_calls": "tool_use", "length": self._full()}
         return _end(reasons[delta.finish or "stop"], None)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from ....shapes.counts import at_most
-from ....shapes.kinds import MAX_MESSAGES, MAX_PARTS, StopString
+from ..shapes.counts import at_most
+from ..shapes.kinds import MAX_MESSAGES, MAX_PARTS, StopString
 
 MAX_TOOLS = 512
 MAX_STOPS = 1024
@@ -186,19 +186,15 @@ class MessagesRequest(CountRequest):
     top_p: float | None = Field(None, gt=0, le=1)
     top_k: int | None = Field(None, ge=-1, lt=2**31)
     metadata: Metadata | None = None
-    _unused: list[str] = PrivateAttr(default_factory=list)
 
-    def note_unused(self, names: Sequence[str]) -> None:
-        """Record the request fields that have no effect on this model."""
-        if self.effort and ("reasoning_effort" in names or not self.thinks):
-            self._unused.append("output_config.effort")
-        if self.thinks and "enable_thinking" in names:
-            self._unused.append("thinking")
-
-    @property
-    def unused(self) -> Sequence[str]:
-        """Return the request fields that have no effect on this model; known after planning."""
-        return self._unused
+    def unused(self, ignored: Sequence[str]) -> list[str]:
+        """Return the fields without effect on this model, out of those of the equivalent chat."""
+        names = []
+        if self.effort and ("reasoning_effort" in ignored or not self.thinks):
+            names.append("output_config.effort")
+        if self.thinks and "enable_thinking" in ignored:
+            names.append("thinking")
+        return names
 
 
 # Fields that would change the response if they were ignored, each with its harmless values.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....errors import RequestError
-from ....shapes.requests import ChatRequest, parse, refuse, validated
+from ..shapes.requests import refuse, validated
 from .shapes import (
     MEANINGFUL,
     CountRequest,
@@ -45,8 +45,8 @@ def parse_count(fields: Any) -> CountRequest:
     return request
 
 
-def chat_request(request: CountRequest) -> ChatRequest:
-    """Return the equivalent chat request, without a limit on the output's length.
+def chat_fields(request: CountRequest) -> dict[str, Any]:
+    """Return the fields of the equivalent chat request, without a limit on the output's length.
 
     Raises:
         RequestError: a kind of content or tool is not supported.
@@ -71,7 +71,7 @@ def chat_request(request: CountRequest) -> ChatRequest:
             "top_k": request.top_k,
             "user": request.metadata.user_id if request.metadata else None,
         }
-    return parse(ChatRequest, {name: v for name, v in fields.items() if v is not None})
+    return {name: v for name, v in fields.items() if v is not None}
 
 
 def _thinking(request: CountRequest) -> dict[str, Any]:

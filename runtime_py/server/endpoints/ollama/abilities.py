@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 from wherry.artifact.manifest import Manifest
-from wherry.errors import ModelError
 
+from ....core.host_abi import answer_to, open_host
 from ....text.chat_template import ChatTemplate
-from ....text.fill_in import WAYS
-from ....tools.dialect import Dialect
 
 # Wherry's name of a capability -> Ollama's, where they differ; "": Ollama has no name for it.
 _NAMES = {"chat": "completion", "score": "", "classify": ""}
@@ -26,14 +25,18 @@ def abilities(
     if "completion" in found:
         found.discard("embedding")
         found |= {"insert"} if folder and _fills(folder) else set()
-    if template is not None:
-        try:
-            dialect = Dialect(ChatTemplate(template))
-        except ModelError:  # the load of the model will report the error
-            return sorted(found)
-        found |= {"tools"} if dialect.native else set()
-        found |= {"thinking"} if thinks(dialect) else set()
+    # the load of the model will report the error of a template that is no Jinja
+    traits = answer_to("wherry_template_traits", template) if template is not None else None
+    if traits:
+        found |= {"tools"} if traits["tools"] else set()
+        found |= {"thinking"} if traits["thinks"] else set()
     return sorted(found)
+
+
+@cache
+def _marks() -> list[list[str]]:
+    marks: list[list[str]] = json.loads(open_host().wherry_fill_in_marks())
+    return marks
 
 
 def _fills(folder: Path) -> bool:
@@ -46,11 +49,11 @@ def _fills(folder: Path) -> bool:
     def known(mark: str) -> bool:
         return json.dumps(mark, ensure_ascii=False) in text or json.dumps(mark) in text
 
-    return any(all(map(known, way.marks)) for way in WAYS)
+    return any(all(map(known, marks)) for marks in _marks())
 
 
-def thinks(dialect: Dialect | None) -> bool:
+@cache
+def thinks(template: ChatTemplate | None) -> bool:
     """Tell whether a model reasons before it answers."""
-    return dialect is not None and (
-        dialect.thoughts is not None or dialect.family.name == "harmony"
-    )
+    traits = answer_to("wherry_template_traits", template.source) if template else None
+    return bool(traits and traits["thinks"])

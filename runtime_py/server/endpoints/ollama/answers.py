@@ -9,20 +9,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any
 
-from ....answer.delta import Delta, LoggedToken
-from ....answer.generation import Generation
-from ....answer.lazy import LazyList
-from ....answer.shapes import Shape
-from ....tools.parts import (
-    Call,
-    CallArguments,
-    CallBegin,
-    CallEnd,
-    Part,
-    Reasoning,
-    Text,
-)
+from ....answers import Shape, Timings, Usage
+from ....host.running import Running
 from ..described import COUNT, FLAG, TEXT, Schema, object_of, one_of
+from ..parts import CallArguments, CallBegin, CallEnd, Delta, Json, Part, Reasoning, Text
 
 _NS = 10**9
 
@@ -64,25 +54,22 @@ CHAT_SCHEMA = schema_of({"message": MESSAGE})
 GENERATE_SCHEMA = schema_of({"response": TEXT})
 
 
-@dataclass(slots=True)
-class Line(Shape):
-    """A chunk or a whole response; `said` has the fields that only its endpoint has."""
-
-    model: str
-    created_at: str
-    said: dict[str, Any]
-    done: bool
-    ending: dict[str, Any]
-
-    def dumped(self) -> dict[str, Any]:
-        """Return all fields in one object; overrides `Shape.dumped`."""
-        head = {"model": self.model, "created_at": self.created_at}
-        return {**head, **self.said, "done": self.done, **self.ending}
-
-
 def now() -> str:
     """Return the current time in Ollama's format."""
     return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def line(name: str, said: Json, ending: Json | None = None) -> Json:
+    """Return a chunk or a whole response; `said` has the fields that only its endpoint has."""
+    head = {"model": name, "created_at": now()}
+    return {**head, **said, "done": ending is not None, **(ending or {})}
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str
+    name: str
+    arguments: str = ""
 
 
 class Reply:
@@ -102,14 +89,14 @@ class Reply:
         self._name, self._chat = name, chat
         self._started, self._planned = started, planned
         self._logprobs = logprobs
-        self._calls: list[Call] = []
+        self._calls: list[_Call] = []
         self._finish = "stop"
 
-    def opening(self, generation: Generation) -> list[Line]:
+    def opening(self, usage: Usage, running: Running) -> list[Json]:
         """Return no chunks: Ollama announces no role. Implements `Reply.opening`."""
         return []
 
-    def chunks(self, delta: Delta) -> list[Line]:
+    def chunks(self, delta: Delta) -> list[Json]:
         """Return the chunks of a delta, tool calls only when complete.
 
         Implements `Reply.chunks`.
@@ -117,18 +104,17 @@ class Reply:
         if delta.finish:
             self._finish = delta.finish
         said = self._said(self._message(delta.parts), delta.logprobs)
-        return [Line(self._name, now(), said, False, {})] if said else []
+        return [line(self._name, said)] if said else []
 
-    def closing(self, generation: Generation) -> list[Line]:
+    def closing(self, usage: Usage, timings: Timings) -> list[Json]:
         """Return the last chunk, with counts and times; implements `Reply.closing`."""
-        return [self._last(self._empty(), generation)]
+        return [self._last(self._empty(), usage, timings)]
 
-    def whole(self, choices: Sequence[Delta], generation: Generation) -> Line:
+    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
         """Return the whole response; implements `Reply.whole`."""
-        (delta,) = choices
         self._finish = delta.finish or "stop"
         said = self._said(self._message(delta.parts), delta.logprobs)
-        return self._last(said or self._empty(), generation)
+        return self._last(said or self._empty(), usage, timings)
 
     def _message(self, parts: Sequence[Part]) -> Message:
         message = Message()
@@ -138,16 +124,18 @@ class Reply:
             elif isinstance(part, Reasoning):
                 message.thinking = (message.thinking or "") + part.text
             elif isinstance(part, CallBegin):
-                self._calls.append(Call(part.id, part.name))
+                self._calls.append(_Call(part.id, part.name))
             elif isinstance(part, CallArguments):
                 self._calls[-1].arguments += part.text
             elif isinstance(part, CallEnd) and (call := _called(self._calls[-1], part)):
                 message.tool_calls = [*(message.tool_calls or ()), call]
         return message
 
-    def _said(self, message: Message, tokens: Sequence[LoggedToken]) -> dict[str, Any]:
+    def _said(self, message: Message, tokens: Sequence[Json]) -> Json:
         """Return the message in the form of the endpoint; {} if the message is empty."""
-        logged = {"logprobs": LazyList(tokens, _logged)} if self._logprobs and tokens else {}
+        logged = (
+            {"logprobs": [_logged(token) for token in tokens]} if self._logprobs and tokens else {}
+        )
         if not (message.content or message.thinking or message.tool_calls or logged):
             return {}
         if self._chat:
@@ -158,8 +146,7 @@ class Reply:
     def _empty(self) -> dict[str, Any]:
         return {"message": Message().model_dump()} if self._chat else {"response": ""}
 
-    def _last(self, said: dict[str, Any], generation: Generation) -> Line:
-        usage, times = generation.usage, generation.timings
+    def _last(self, said: Json, usage: Usage, times: Timings) -> Json:
         ending = Ending(
             done_reason="length" if self._finish == "length" else "stop",
             total_duration=int((time.perf_counter() - self._started) * _NS),
@@ -169,18 +156,18 @@ class Reply:
             eval_count=usage.completion_tokens,
             eval_duration=int(times.predicted_ms * 1e6),
         )
-        return Line(self._name, now(), said, True, ending.model_dump())
+        return line(self._name, said, ending.model_dump())
 
 
 def without_prompt(name: str, *, chat: bool, reason: str) -> dict[str, Any]:
     """Return the response to a request without a prompt, which only loads or unloads a model."""
     said = {"message": Message().model_dump()} if chat else {"response": ""}
-    return Line(name, now(), said, True, {"done_reason": reason}).model_dump()
+    return line(name, said, {"done_reason": reason})
 
 
-def _called(call: Call, end: CallEnd) -> dict[str, Any] | None:
+def _called(call: _Call, end: CallEnd) -> dict[str, Any] | None:
     """Return a tool call in Ollama's form, arguments as an object; None if it is incomplete."""
-    if not end.whole:
+    if not end.complete:
         return None
     try:
         arguments = json.loads(call.arguments or "{}")
@@ -189,11 +176,12 @@ def _called(call: Call, end: CallEnd) -> dict[str, Any] | None:
     return {"id": call.id, "function": {"name": call.name, "arguments": arguments}}
 
 
-def _logged(token: LoggedToken) -> dict[str, Any]:
-    def told(piece: bytes, logprob: float | None) -> dict[str, Any]:
-        text = piece.decode(errors="replace")
-        return {"token": text, "logprob": logprob or 0.0, "bytes": list(piece)}
+def _logged(token: Json) -> Json:
+    """Return OpenAI's record of a token in Ollama's form: part of a character as U+FFFD."""
 
-    alternatives = [told(piece, logprob) for piece, logprob in token.top]
-    more = {"top_logprobs": alternatives} if alternatives else {}
-    return told(token.piece, token.logprob) | more
+    def shown(one: Json) -> Json:
+        text = bytes(one["bytes"]).decode(errors="replace")
+        return {"token": text, "logprob": one["logprob"], "bytes": one["bytes"]}
+
+    alternatives = [shown(one) for one in token["top_logprobs"]]
+    return shown(token) | ({"top_logprobs": alternatives} if alternatives else {})

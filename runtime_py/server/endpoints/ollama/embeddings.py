@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -11,18 +12,17 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ....answer.shapes import Shape
-from ....answer.vectors import VectorPlan
+from ....answers import Shape
 from ....caller import Caller
-from ....core.interface import Event
-from ....load.vectors import VectorModel
-from ....shapes.counts import at_most
-from ....shapes.requests import parse
-from ....shapes.vectors import EmbeddingRequest
-from ...pipeline import Pipeline, VectorEndpoint, body_of
-from ...wire.json_body import parse_json
+from ....host.request import HostRequest, checked
+from ....host.running import Running
+from ....load.model import LoadedModel
+from ...pipeline import Endpoint, Pipeline, body_of
+from ...wire.framing import Chunk
+from ...wire.json_body import encoded_blocks, parse_json
 from ..described import described
 from ..routes import Routes
+from ..shapes.counts import at_most
 from .parsing import validated
 from .requests import MAX_OPTIONS, KeepAlive, ShowRequest
 
@@ -74,10 +74,11 @@ class Asked:
 
     model: str
     name: str
-    request: EmbeddingRequest
+    request: dict[str, Any]
     keep_alive: float | None
     ignored: list[str]
     single: bool
+    stream: bool | None = False
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -102,40 +103,56 @@ def _asked(fields: _Fields, sent: dict[str, Any], *, single: bool) -> Asked:
     name = fields.asked
     options = [f"options.{n}" for n, value in (fields.options or {}).items() if value is not None]
     extra = [n for n, value in (fields.model_extra or {}).items() if value is not None]
+    request = {n: value for n, value in {"model": name, **sent}.items() if value is not None}
+    checked("embed", request)
     return Asked(
         model=name,
         name=name,
-        request=parse(EmbeddingRequest, {"model": name, **sent}),
+        request=request,
         keep_alive=fields.keep_alive,
         ignored=sorted(extra) + sorted(options),
         single=single,
     )
 
 
-def plan(model: VectorModel, asked: Asked, caller: Caller) -> VectorPlan[Shape]:
-    """Return the plan of the embeddings; errors as in VectorModel.embedding."""
-    planned = time.perf_counter()
-    made = model.embedding(asked.request, caller)
+class _Reply:
+    """Writes the response to a request for embeddings; implements `pipeline.Writer`."""
 
-    def whole(events: Sequence[Event]) -> Shape:
-        answer = made.whole(events)
-        vectors = [list(map(float, item.embedding)) for item in answer.data]
+    def __init__(self, asked: Asked) -> None:
+        self._asked, self._planned = asked, time.perf_counter()
+
+    def opening(self, running: Running) -> Sequence[Chunk]:
+        """Return no chunks: nothing is streamed; implements `Writer.opening`."""
+        return ()
+
+    def chunks(self, data: bytes) -> Sequence[Chunk]:
+        """Return no chunks: nothing is streamed; implements `Writer.chunks`."""
+        return ()
+
+    def whole(self, data: bytes) -> Iterator[bytes]:
+        """Yield the response; implements `Writer.whole`."""
+        answer, asked = json.loads(data), self._asked
+        vectors = [item["embedding"] for item in answer["data"]]
         if asked.single:
-            return EmbeddingsAnswer(vectors[0])
-        return EmbedAnswer(
+            return encoded_blocks(EmbeddingsAnswer(vectors[0]).model_dump())
+        made = EmbedAnswer(
             asked.name or asked.model,
             vectors,
             int((time.perf_counter() - asked.started) * _NS),
-            int((planned - asked.started) * _NS),
-            answer.usage.prompt_tokens,
+            int((self._planned - asked.started) * _NS),
+            answer["usage"]["prompt_tokens"],
         )
+        return encoded_blocks(made.model_dump())
 
-    return VectorPlan(made.jobs, whole)
+
+def plan(_: LoadedModel, asked: Asked, caller: Caller) -> tuple[HostRequest, _Reply]:
+    """Return the request for C++, and the writer of its response."""
+    return HostRequest("embed", asked.request), _Reply(asked)
 
 
-def _endpoint(parse_body: Any) -> VectorEndpoint[Asked]:
-    return VectorEndpoint(
-        parse_body, plan, lambda asked: asked.ignored, lambda asked: asked.keep_alive
+def _endpoint(parse: Callable[[Any], Asked]) -> Endpoint[Asked]:
+    return Endpoint(
+        parse, plan, ignored=lambda asked, _: asked.ignored, keep_alive=lambda a: a.keep_alive
     )
 
 
@@ -165,7 +182,7 @@ class OllamaEmbeddings:
             if not fields.input:
                 async with self._pipeline.models.lease(fields.asked, fields.keep_alive):
                     return JSONResponse(EmbedAnswer(fields.asked, [], 0, 0, 0).model_dump())
-        return await self._pipeline.numbers(request, EMBED)
+        return await self._pipeline.answer(request, EMBED)
 
     @described(request=OllamaEmbeddingsRequest, answer=EmbeddingsAnswer)
     async def embeddings(self, request: Request) -> Response:
@@ -176,4 +193,4 @@ class OllamaEmbeddings:
             if not fields.prompt:
                 async with self._pipeline.models.lease(fields.asked, fields.keep_alive):
                     return JSONResponse(EmbeddingsAnswer([]).model_dump())
-        return await self._pipeline.numbers(request, EMBEDDINGS)
+        return await self._pipeline.answer(request, EMBEDDINGS)

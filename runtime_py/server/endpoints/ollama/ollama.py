@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ....caller import Caller
-from ....errors import ContextOverflow
+from ....host.request import HostRequest
 from ....load.model import LoadedModel
-from ....request.plan import RequestPlan
 from ...models import Models
 from ...pipeline import CLIENT_GONE, Endpoint, Pipeline, body_of
 from ...wire.errors import ApiError, add_shape
@@ -21,6 +20,7 @@ from ...wire.framing import IGNORED_HEADER, Framing, line
 from ...wire.json_body import parse_json
 from ...wire.streams import ClientGone, while_connected
 from ..described import described
+from ..parts import IN_PARTS, Translated
 from ..routes import Routes
 from . import requests
 from .abilities import thinks
@@ -44,25 +44,12 @@ FRAMING = Framing("application/x-ndjson", line, error=error_shape)
 add_shape("/api/", error_shape)
 
 
-def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[RequestPlan, Reply]:
-    """Return the plan of a request for a model, and the writer of its response.
-
-    Raises:
-        RequestError: the request cannot be served.
-        BusyError: the queue is full.
-    """
+def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[HostRequest, Translated]:
+    """Return the request for C++, and the writer of its response."""
     planned = time.perf_counter()
     asked.model_context = loaded.context
-    if asked.fields.think and not thinks(loaded.planner.dialect):
+    if asked.fields.think and not thinks(loaded.template):
         asked.ignored.append("think")
-    context = min(asked.context or loaded.context, loaded.context)
-    chat, completion = asked.chat, asked.completion
-    if chat and (completion is None or loaded.planner.template):
-        made, _ = loaded.chat(chat, caller, context)
-    else:
-        assert completion
-        made, _ = loaded.completion(completion, caller)
-    made = _within(made, context, asked.most)
     reply = Reply(
         asked.name or asked.model,
         chat=isinstance(asked.fields, OllamaChatRequest),
@@ -70,29 +57,20 @@ def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[RequestPlan
         planned=planned,
         logprobs=bool(asked.fields.logprobs),
     )
-    return made, reply
+    options = {
+        **IN_PARTS,
+        # of prompt and output, as in Ollama
+        "context": min(asked.context or loaded.context, loaded.context),
+        "context_field": "options.num_ctx",
+        "max_tokens": asked.most,
+    }
+    if asked.chat and (asked.completion is None or loaded.template):
+        return HostRequest("chat", asked.chat, options), Translated(reply)
+    assert asked.completion
+    return HostRequest("completion", asked.completion, options), Translated(reply)
 
 
-def _within(made: RequestPlan, context: int, most: int | None) -> RequestPlan:
-    """Return the plan with prompt and output limited to `context` tokens, as Ollama does.
-
-    Args:
-        made: the plan of one prompt, which has no limit yet.
-        context: maximum tokens of prompt and output together.
-        most: the requested maximum tokens of output, perhaps more than fit; None: no limit.
-
-    Raises:
-        RequestError: the prompt alone fills the context.
-    """
-    (job,) = made.jobs
-    room = context - len(job.prompt)
-    if room < 1:
-        raise ContextOverflow(context, len(job.prompt), 1, field="options.num_ctx")
-    params = replace(job.params, max_tokens=room if most is None else min(most, room))
-    return replace(made, jobs=[replace(job, params=params)])
-
-
-def _ignored(asked: Asked) -> list[str]:
+def _ignored(asked: Asked, ignored: Sequence[str]) -> list[str]:
     return asked.ignored + without_effect(asked.fields.options or {}, asked.model_context)
 
 

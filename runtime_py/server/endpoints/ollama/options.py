@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....errors import RequestError
-from ....shapes.fields import SamplingFields
+from ..shapes.fields import SamplingFields
 
 # Maps Ollama's names of options to Wherry's; Wherry's own names are accepted, too.
 _NAMES = {

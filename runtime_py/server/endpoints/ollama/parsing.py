@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ....errors import RequestError
-from ....shapes.requests import MAX_FIELDS, request_error
+from ..shapes.requests import MAX_FIELDS, request_error
 
 Body = TypeVar("Body", bound=BaseModel)
 

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 import wherry
 from wherry.errors import ModelError
 
-from ....answer.shapes import Shape
+from ....answers import Shape
 from ....errors import RequestError
 from ....load.options import for_compiler, for_engine
 from ...catalog.catalog import Catalog
@@ -152,7 +152,7 @@ class _Statuses:
         while await self.batch():
             pass
 
-    async def batch(self) -> list[Status]:
+    async def batch(self) -> list[dict[str, Any]]:
         """Await new progress; [] at the end.
 
         Raises:
@@ -162,21 +162,21 @@ class _Statuses:
             return []
         if self._wanted is None:
             self._ended = True
-            return [Status("success")]
+            return [Status("success").model_dump()]
         if self._turn.locked() and not self._has_turn and not self._said_to_wait:
             self._said_to_wait = True
-            return [Status("waiting for another pull")]
+            return [Status("waiting for another pull").model_dump()]
         if self._process is None:
             await self._turn.acquire()
             self._has_turn = True
             self._process = await self._start(self._wanted)
-            return [Status(f"pulling {self._wanted.name}")]
+            return [Status(f"pulling {self._wanted.name}").model_dump()]
         assert self._process.stdout
         line = await self._process.stdout.readline()
         if not line:
             code = await self._process.wait()
             raise ModelError(f"{self._wanted.model} was not pulled: its process ended with {code}")
-        return [await self._told(json.loads(line), self._wanted)]
+        return [(await self._told(json.loads(line), self._wanted)).model_dump()]
 
     async def _told(self, message: dict[str, Any], wanted: Wanted) -> Status:
         if "error" in message:

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ....errors import RequestError
-from ....shapes.counts import at_most
-from ....shapes.kinds import MAX_MESSAGES
-from ....shapes.requests import ChatRequest, CompletionRequest, parse
+from ....host.request import Task, checked
 from ...catalog.quantities import seconds_of
+from ..shapes.counts import at_most
+from ..shapes.kinds import MAX_MESSAGES
 from . import options as ollama_options
 from .parsing import validated
 
@@ -107,9 +107,9 @@ class Asked:
     Attributes:
         model: the requested name; the pipeline replaces it by the model's own.
         name: the client's name of the model.
-        chat: the request for a model with a chat template; None: a raw prompt.
-        completion: the request for a model without one; None: such a model cannot serve the
-            request.
+        chat: fields of the request for a model with a chat template; None: a raw prompt.
+        completion: fields of the request for a model without one; None: such a model cannot serve
+            the request.
         context: maximum tokens of prompt and output together; None: the model's context.
         most: maximum tokens of output; None: until the context is full.
         ignored: names of fields without effect.
@@ -120,8 +120,8 @@ class Asked:
     model: str
     name: str
     stream: bool | None
-    chat: ChatRequest | None
-    completion: CompletionRequest | None
+    chat: dict[str, Any] | None
+    completion: dict[str, Any] | None
     context: int | None
     most: int | None
     ignored: list[str]
@@ -137,8 +137,8 @@ def chat(body: Any) -> Asked:
     """
     fields = validated(OllamaChatRequest, body)
     _refuse(fields, [(f"messages[{i}]", m.images) for i, m in enumerate(fields.messages or ())])
-    request = parse(
-        ChatRequest,
+    request = _checked(
+        "chat",
         _shared(fields)
         | {
             "messages": _messages(fields.messages or []),
@@ -171,15 +171,15 @@ def generate(body: Any) -> Asked:
     prompt = {"prompt": fields.prompt or "", "suffix": fields.suffix or None}
     logprobs = {"logprobs": fields.top_logprobs or 0} if fields.logprobs else {}
     if fields.raw or fields.suffix:
-        return _asked(fields, None, parse(CompletionRequest, _shared(fields) | prompt | logprobs))
+        return _asked(fields, None, _checked("completion", _shared(fields) | prompt | logprobs))
     asked = [{"role": "system", "content": fields.system}] if fields.system else []
     asked.append({"role": "user", "content": fields.prompt or ""})
     turn = {"messages": asked, **_thinking(fields), **_logprobs(fields)}
-    request = parse(ChatRequest, _shared(fields) | turn)
+    request = _checked("chat", _shared(fields) | turn)
     if fields.system:
         return _asked(fields, request, None)
     # Models without a chat template complete the text of the prompt.
-    return _asked(fields, request, parse(CompletionRequest, _shared(fields) | prompt | logprobs))
+    return _asked(fields, request, _checked("completion", _shared(fields) | prompt | logprobs))
 
 
 def asks_nothing(fields: AnswerFields) -> bool:
@@ -189,14 +189,22 @@ def asks_nothing(fields: AnswerFields) -> bool:
     return isinstance(fields, OllamaGenerateRequest) and not (fields.prompt or fields.suffix)
 
 
+def _checked(task: Task, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request that C++ has validated."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    checked(task, given)
+    return given
+
+
 def _asked(
-    fields: AnswerFields, chat: ChatRequest | None, completion: CompletionRequest | None
+    fields: AnswerFields, chat: dict[str, Any] | None, completion: dict[str, Any] | None
 ) -> Asked:
     name, most = fields.asked, None
     for request in (chat, completion):
         if request:
             # Ollama's limit may exceed the context, which would be an error in OpenAI's API.
-            most, request.max_tokens = request.max_tokens, None
+            most = request.pop("max_tokens", None)
+            request["stream"] = fields.stream is not False
     return Asked(
         fields=fields,
         model=name,

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from ....answer.delta import Delta
-from ....answer.generation import Generation
+from ....answers import Timings, Usage
 from ....caller import Caller
 from ....errors import RequestError
+from ....host.request import HostRequest
+from ....host.running import Running
 from ....load.model import LoadedModel
-from ....request.plan import RequestPlan
-from ....shapes.requests import not_known, validated
-from ...wire.framing import Plain
+from ..parts import IN_PARTS, Delta, Translated
+from ..shapes.requests import not_known, validated
 from .items import CALLS, OUTPUTS, Json, kept_items, new_id
 from .reply import usage_of
 from .shapes import CompactRequest, CountRequest, ResponsesRequest
 from .summary import sealed
-from .translate import chat_request
+from .translate import chat_fields
 from .turn import Turn
 
 MAX_SUMMARY = 2048  # maximum tokens of a summary, for a conversation of any length
@@ -46,7 +45,7 @@ def parse_compact(fields: Any) -> CompactRequest:
     return request
 
 
-def ignored_fields(request: CompactRequest) -> list[str]:
+def ignored_fields(request: CompactRequest, _: Sequence[str]) -> list[str]:
     """Return the names of fields without effect."""
     return not_known(request)
 
@@ -63,8 +62,8 @@ class Compaction:
 
     def plan(
         self, loaded: LoadedModel, request: CompactRequest, caller: Caller
-    ) -> tuple[RequestPlan, CompactReply]:
-        """Return the plan of the summary, and the writer of the response."""
+    ) -> tuple[HostRequest, Translated]:
+        """Return the request of the summary, and the writer of the response."""
         asked = CountRequest.model_construct(
             input=request.input or [], previous_response_id=request.previous_response_id
         )
@@ -79,9 +78,9 @@ class Compaction:
             "temperature": 0,  # greedy, so that equal conversations get equal summaries
         }
         wanted = validated(ResponsesRequest, fields)
-        chat = chat_request(wanted, head + past + kept_items(_ASK, lambda _: None))
-        plan, _ = loaded.chat(chat, caller)
-        return _bounded(plan, loaded.planner.context), CompactReply(head, calls)
+        chat = chat_fields(wanted, head + past + kept_items(_ASK, lambda _: None))
+        options = {**IN_PARTS, "max_tokens": MAX_SUMMARY}
+        return HostRequest("chat", chat, options), Translated(CompactReply(head, calls))
 
 
 class CompactReply:
@@ -96,25 +95,25 @@ class CompactReply:
         self._head = head
         self._calls = calls
 
-    def opening(self, generation: Generation) -> list[Plain]:
+    def opening(self, usage: Usage, running: Running) -> list[Json]:
         """Return no chunks, because the response is not streamed; implements `Reply.opening`."""
         return []
 
-    def chunks(self, delta: Delta) -> list[Plain]:
+    def chunks(self, delta: Delta) -> list[Json]:
         """Return no chunks, because the response is not streamed; implements `Reply.chunks`."""
         return []
 
-    def closing(self, generation: Generation) -> list[Plain]:
+    def closing(self, usage: Usage, timings: Timings) -> list[Json]:
         """Return no chunks, because the response is not streamed; implements `Reply.closing`."""
         return []
 
-    def whole(self, choices: Sequence[Delta], generation: Generation) -> Plain:
+    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
         """Return the response with the summary; implements `Reply.whole`.
 
         Raises:
             RequestError: the summary is empty.
         """
-        summary = choices[0].text.strip()
+        summary = delta.text.strip()
         if not summary:
             raise RequestError(
                 "The model wrote no summary of this conversation; try another model, or start "
@@ -122,15 +121,13 @@ class CompactReply:
                 code="compaction_failed",
             )
         item = {"id": new_id("cmp"), "type": "compaction", "encrypted_content": sealed(summary)}
-        return Plain(
-            {
-                "id": new_id("resp"),
-                "object": "response.compaction",
-                "created_at": int(time.time()),
-                "output": [*self._head, item, *self._calls],
-                "usage": usage_of(generation.usage),
-            }
-        )
+        return {
+            "id": new_id("resp"),
+            "object": "response.compaction",
+            "created_at": int(time.time()),
+            "output": [*self._head, item, *self._calls],
+            "usage": usage_of(usage),
+        }
 
 
 def _parts(items: list[Json]) -> tuple[list[Json], list[Json], list[Json]]:
@@ -147,10 +144,3 @@ def _parts(items: list[Json]) -> tuple[list[Json], list[Json], list[Json]]:
         else:
             past.append(item)
     return head, past, calls
-
-
-def _bounded(plan: RequestPlan, context: int) -> RequestPlan:
-    """Return the plan of a summary, limited so that it ends before the context does."""
-    (job,) = plan.jobs
-    most = min(MAX_SUMMARY, context - len(job.prompt))
-    return replace(plan, jobs=[replace(job, params=replace(job.params, max_tokens=most))])

@@ -13,13 +13,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ....errors import RequestError
-from ....shapes.requests import validated
 from ...pipeline import body_of
 from ...wire.errors import ApiError
 from ...wire.json_body import encoded as encoded_json
 from ...wire.json_body import parse_json
 from ..described import COUNT, FLAG, TEXT, described, object_of, one_of
 from ..routes import Routes
+from ..shapes.requests import validated
 from .items import Json, kept_items
 from .memory import KeptConversation, Memory, encoded_items
 from .page import LISTING, listing, page

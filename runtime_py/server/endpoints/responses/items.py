@@ -10,7 +10,6 @@ from typing import Any
 from wherry.data import read
 
 from ....errors import RequestError
-from ....shapes.tools import arguments_of
 from .shapes import (
     ACCEPTED,
     AdditionalToolsItem,
@@ -254,7 +253,7 @@ def _say(message: Json, item: Json) -> None:
             arguments = json.dumps(item[row["object"]] or {}, ensure_ascii=False)
         else:
             arguments = item[row["text"]]
-            arguments = arguments_of(arguments) if row["text"] == "input" else arguments
+            arguments = _as_arguments(arguments) if row["text"] == "input" else arguments
         function = {"name": name, "arguments": arguments}
         call = {"id": item["call_id"], "type": "function", "function": function}
         message.setdefault("tool_calls", []).append(call)
@@ -262,3 +261,8 @@ def _say(message: Json, item: Json) -> None:
 
 def _joined(content: Iterable[Json]) -> str:
     return "".join(part["text"] for part in content)
+
+
+def _as_arguments(text: str) -> str:
+    """Return the arguments by which the model sees the input of a custom tool."""
+    return json.dumps({"input": text}, ensure_ascii=False)

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....errors import RequestError
-from ....shapes.requests import validated
 from ...wire.json_body import encoded as encoded_json
 from ..described import FLAG, list_of, object_of, one_of
+from ..shapes.requests import validated
 from .items import Json
 
 _END = {"type": ["string", "null"]}

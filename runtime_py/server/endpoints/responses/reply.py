@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ....answer.delta import Delta, LoggedToken
-from ....answer.generation import Generation
-from ....answer.shapes import Usage
-from ....tools.parts import CallArguments, CallBegin, Part, Reasoning, Text
+from ....answers import Timings, Usage
+from ....host.running import Running
 from ...wire.errors import ApiError
-from ...wire.framing import Plain, headers_of
+from ...wire.framing import headers_of
+from ..parts import CallArguments, CallBegin, Delta, Part, Reasoning, Text
 from .items import CALLS, Json, new_id
 from .tools import KnownTool
 
@@ -29,51 +28,53 @@ class ResponseReply:
     """Writes the responses of /v1/responses.
 
     Args:
-        head: fields of the response that are known before the output.
-        logprobs: converts tokens with log probabilities; None: the client did not ask for them.
+        head: returns the fields of the response that are known before the output, from what C++
+            says of the request.
         keep: callback that stores the complete response.
         thoughts: prefix of the reasoning events' names.
         tools: the tools of the request by the names that the model knows.
-        ignored: names of fields without effect, which the first event lists with the steps that
-            adapted the messages; None: HTTP's headers list them.
+        ignored: returns the names of fields without effect, out of those that C++ ignores; the
+            first event lists them with what adapted the messages. None: HTTP's headers do.
         writes: whether the response has output.
     """
 
     def __init__(
         self,
-        head: Json,
-        logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
+        head: Callable[[Json], Json],
         keep: Callable[[Json], None],
         thoughts: str = OPENAI_THOUGHTS,
         *,
         tools: Mapping[str, KnownTool] | None = None,
-        ignored: Sequence[str] | None = None,
+        ignored: Callable[[Sequence[str]], Sequence[str]] | None = None,
         writes: bool = True,
     ) -> None:
-        self._head = head
+        self._head_of, self._head = head, dict[str, Any]()
         self._keep = keep
         self._events = _Events()
-        self._output = _Output(self._events, logprobs, tools or {}, thoughts)
+        self._output = _Output(self._events, tools or {}, thoughts)
         self._ignored = ignored
         self._writes = writes
         self._cut = False
 
-    def opening(self, generation: Generation) -> list[Plain]:
+    def opening(self, usage: Usage, running: Running) -> list[Json]:
         """Return the events with the response that has no output yet.
 
         Implements `Reply.opening`.
         """
+        self._head = self._head_of(running.opened)
         begun = self._response("in_progress")
         headers = {}
         if self._ignored is not None:
-            headers = headers_of(self._ignored, generation.plan.adapted)
+            headers = headers_of(
+                self._ignored(running.opened["ignored"]), running.opened["adapted"]
+            )
         self._events.add(
             "response.created", response=begun, **({"headers": headers} if headers else {})
         )
         self._events.add("response.in_progress", response=begun)
         return self._events.taken()
 
-    def chunks(self, delta: Delta) -> list[Plain]:
+    def chunks(self, delta: Delta) -> list[Json]:
         """Return the events that extend the response's items; implements `Reply.chunks`."""
         self._output.push(delta)
         self._cut = delta.finish == "length" and self._writes
@@ -83,30 +84,29 @@ class ResponseReply:
         """Return an event that says that the response is still in progress."""
         self._events.add("keepalive")
         (event,) = self._events.taken()
-        return event.value
+        return event
 
-    def closing(self, generation: Generation) -> list[Plain]:
+    def closing(self, usage: Usage, timings: Timings) -> list[Json]:
         """Return the event with the complete response; implements `Reply.closing`."""
-        response = self._ended(generation)
+        response = self._ended(usage)
         self._events.add(f"response.{response['status']}", response=response)
         return self._events.taken()
 
-    def whole(self, choices: Sequence[Delta], generation: Generation) -> Plain:
+    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
         """Return the whole response; implements `Reply.whole`."""
-        for choice in choices:
-            self.chunks(choice)
-        return Plain(self._ended(generation))
+        self.chunks(delta)
+        return self._ended(usage)
 
     def failed(self, error: ApiError) -> Json:
         """Return the last event of a response that fails after its first event."""
         why = {"code": "server_error", "message": error.detail}
         self._events.add("response.failed", response=self._response("failed") | {"error": why})
         (event,) = self._events.taken()
-        return event.value
+        return event
 
-    def _ended(self, generation: Generation) -> Json:
+    def _ended(self, usage: Usage) -> Json:
         response = self._response("incomplete" if self._cut else "completed")
-        response["usage"] = usage_of(generation.usage)
+        response["usage"] = usage_of(usage)
         if self._cut:
             response["incomplete_details"] = {"reason": "max_output_tokens"}
         else:
@@ -123,13 +123,13 @@ class _Events:
 
     def __init__(self) -> None:
         self._number = 0
-        self._ready: list[Plain] = []
+        self._ready: list[Json] = []
 
     def add(self, kind: str, **fields: Any) -> None:
-        self._ready.append(Plain({"type": kind, "sequence_number": self._number, **fields}))
+        self._ready.append({"type": kind, "sequence_number": self._number, **fields})
         self._number += 1
 
-    def taken(self) -> list[Plain]:
+    def taken(self) -> list[Json]:
         ready, self._ready = self._ready, []
         return ready
 
@@ -140,14 +140,12 @@ class _Output:
     def __init__(
         self,
         events: _Events,
-        logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
         tools: Mapping[str, KnownTool],
         thoughts: str,
     ) -> None:
         self.items: list[Json] = []
         self._events = events
         self._tools = tools
-        self._write_logprobs = logprobs
         self._thoughts = thoughts
         self._open: Json | None = None
         self._pieces: list[str] = []
@@ -155,8 +153,7 @@ class _Output:
         self._logprobs: list[Json] = []  # logprobs of the open item
 
     def push(self, delta: Delta) -> None:
-        if self._write_logprobs and delta.logprobs:
-            self._new_logprobs += self._write_logprobs(delta.logprobs)
+        self._new_logprobs += delta.logprobs
         for part in delta.parts:
             self._push(part)
         if delta.finish is not None:
@@ -182,7 +179,7 @@ class _Output:
             if self._kind in _PIECES:
                 self._event(f"response.{_PIECES[self._kind]}.delta", delta=part.text)
         else:
-            self._close("completed" if part.whole else "incomplete")
+            self._close("completed" if part.complete else "incomplete")
 
     def _add_text(self, text: str) -> None:
         if self._kind != "message":

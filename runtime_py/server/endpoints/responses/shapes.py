@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
 
 from ....core.interface import MAX_TOP_LOGPROBS
-from ....shapes.counts import at_most
-from ....shapes.fields import SamplingFields
-from ....shapes.kinds import MAX_PARTS
+from ..shapes.counts import at_most
+from ..shapes.fields import SamplingFields
+from ..shapes.kinds import MAX_PARTS
 
 MAX_ITEMS = 4096  # maximum number of items in one request
 MAX_TOOLS = 512
@@ -270,21 +270,16 @@ class ResponsesRequest(CountRequest, SamplingFields):
     generate: bool | None = None
     seed: int | None = Field(None, ge=-(2**63), lt=2**64)
 
-    _unused: list[str] = PrivateAttr(default_factory=list)
-
-    def note_unused(self, names: Sequence[str]) -> None:
-        """Record the request fields that have no effect on this model."""
-        if "reasoning_effort" in names:
-            self._unused.append("reasoning.effort")
+    _left_out: list[str] = PrivateAttr(default_factory=list)
 
     def note_left_out(self, names: Sequence[str]) -> None:
         """Record parts of the request that are left out."""
-        self._unused.extend(names)
+        self._left_out.extend(names)
 
     @property
-    def unused(self) -> Sequence[str]:
-        """Return the request fields that have no effect on this model; known after planning."""
-        return self._unused
+    def left_out(self) -> Sequence[str]:
+        """Return the parts of the request that are left out; known after planning."""
+        return self._left_out
 
     @property
     def wants_logprobs(self) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from ....shapes.fields import SamplingFields
-from ....shapes.requests import ChatRequest, parse
+from ..shapes.fields import SamplingFields
 from .items import Json, messages_of
 from .shapes import CountRequest, ResponsesRequest
 from .tools import OfferedTools
 
 
-def chat_request(
+def chat_fields(
     request: CountRequest, items: list[Json], tools: OfferedTools | None = None
-) -> ChatRequest:
-    """Return the equivalent chat request.
+) -> Json:
+    """Return the fields of the equivalent chat request.
 
     Args:
         request: the request of the Responses API.
@@ -44,7 +43,7 @@ def chat_request(
             "seed": request.seed,
             "add_generation_prompt": request.generate,
         }
-    return parse(ChatRequest, {name: v for name, v in fields.items() if v is not None})
+    return {name: v for name, v in fields.items() if v is not None}
 
 
 def _format(request: CountRequest) -> Json | None:

@@ -5,25 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from ....answer.delta import LoggedToken
-from ....answer.openai import token_logprobs
 from ....caller import Caller
 from ....errors import RequestError
+from ....host.request import HostRequest
 from ....load.model import LoadedModel
-from ....request.plan import RequestPlan
-from ....shapes.requests import ChatRequest, not_known, refuse, validated
 from ...wire.errors import ApiError
 from ...wire.errors import body as error_body
+from ..parts import IN_PARTS, Translated
+from ..shapes.requests import not_known, refuse, validated
 from .items import Json, check_calls, kept_items, new_id, tools_of
 from .local import Local
 from .memory import KeptResponse, Memory, encoded, encoded_items
 from .reply import OPENAI_THOUGHTS, ResponseReply
 from .shapes import LOGPROBS, MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest, ToolChoice
 from .tools import OfferedTools
-from .translate import chat_request
+from .translate import chat_fields
 
 _log = logging.getLogger(__name__)
 # HTTP fields that have no meaning on a WebSocket, with their harmless values.
@@ -94,14 +93,15 @@ def _check(request: CountRequest) -> None:
         )
 
 
-def ignored_fields(request: ResponsesRequest) -> list[str]:
-    """Return the names of fields without effect."""
+def ignored_fields(request: ResponsesRequest, ignored: Sequence[str]) -> list[str]:
+    """Return the names of fields without effect, out of those of the equivalent chat."""
     nested = (("reasoning", request.reasoning), ("text", request.text))
     inner = [f"{name}.{n}" for name, shape in nested if shape for n in not_known(shape)]
     # `prompt_cache_key` has no effect, because prompts share the cache without it.
     key = ["prompt_cache_key"] if request.prompt_cache_key else []
     included = [f"include.{name}" for name in request.include or () if name != LOGPROBS]
-    return sorted({*not_known(request), *inner, *key, *included, *request.unused})
+    effort = ["reasoning.effort"] if "reasoning_effort" in ignored else []
+    return sorted({*not_known(request), *inner, *key, *included, *effort, *request.left_out})
 
 
 class Turn:
@@ -129,53 +129,33 @@ class Turn:
 
     def plan(
         self, loaded: LoadedModel, request: ResponsesRequest, caller: Caller
-    ) -> tuple[RequestPlan, ResponseReply]:
-        """Return the plan of the request, and the writer of the response."""
+    ) -> tuple[HostRequest, Translated]:
+        """Return the request for C++, and the writer of the response."""
         left_out: list[str] = []
         before, new = self.items(request, left_out)
         tools = OfferedTools(request.tools or (), tools_of(before + new))
-        chat = chat_request(request, before + new, tools)
-        plan = self._planned(loaded, request, chat, caller)
-        request.note_unused(chat.unused)
+        fields = chat_fields(request, before + new, tools)
         request.note_left_out([f"tools.{kind}" for kind in tools.left_out])
         request.note_left_out([f"input.{kind}" for kind in left_out])
-        head = _head(request, plan)
-        keep = self._keeper(request, before, new)
-        logprobs = _logprobs if plan.logprobs else None
+        writes = request.generate is not False
         self._reply = ResponseReply(
-            head,
-            logprobs,
-            keep,
+            partial(_head, request),
+            self._keeper(request, before, new),
             tools=tools.known,
             thoughts=self._thoughts,
-            writes=plan.writes,
+            writes=writes,
             # a WebSocket has no header for each response
-            ignored=ignored_fields(request) if self._local else None,
+            ignored=partial(ignored_fields, request) if self._local else None,
         )
-        return plan, self._reply
-
-    def _planned(
-        self, loaded: LoadedModel, request: ResponsesRequest, chat: ChatRequest, caller: Caller
-    ) -> RequestPlan:
-        """Return the plan of a chat; with `generate: false` it has no output."""
-        if request.generate is not False:
-            plan, _ = loaded.chat(chat, caller)
-            # the requested number may exceed the context
-            return plan.at_most(request.max_output_tokens)
-        try:
-            plan, _ = loaded.chat(chat, caller)
-        except RequestError as e:
-            # Clients send the instructions ahead, of which some templates make no prompt.
-            if e.code != "chat_template":
-                raise
-            return loaded.planner.nothing(chat)
-        return replace(plan.at_most(1), writes=False)
+        # the requested number of tokens may exceed the context
+        limits = {"max_tokens": request.max_output_tokens, "prompt_only": not writes}
+        return HostRequest("chat", fields, {**IN_PARTS, **limits}), Translated(self._reply)
 
     def count(self, loaded: LoadedModel, request: CountRequest, caller: Caller) -> Json:
         """Return the count of tokens that precede the output, in the Responses API's shape."""
         before, new = self.items(request, [])
         tools = OfferedTools(request.tools or (), tools_of(before + new))
-        prompt = loaded.planner.prompt_of(chat_request(request, before + new, tools), caller)
+        prompt = loaded.prompt(chat_fields(request, before + new, tools), caller)
         return {"object": "response.input_tokens", "input_tokens": len(prompt)}
 
     def failure(self, error: ApiError) -> Json:
@@ -255,13 +235,8 @@ class Turn:
         return keep
 
 
-def _logprobs(tokens: Sequence[LoggedToken]) -> list[Json]:
-    return [token.model_dump() for token in token_logprobs(tokens)]
-
-
-def _head(request: ResponsesRequest, plan: RequestPlan) -> Json:
+def _head(request: ResponsesRequest, about: Json) -> Json:
     """Return the fields of a response that are known before the output."""
-    params = plan.jobs[0].params
     effort = request.reasoning.effort if request.reasoning else None
     conversation = request.conversation_id
     return {
@@ -273,7 +248,7 @@ def _head(request: ResponsesRequest, plan: RequestPlan) -> Json:
         "background": False,
         "conversation": {"id": conversation} if conversation else None,
         "error": None,
-        "frequency_penalty": params.frequency_penalty,
+        "frequency_penalty": about["frequency_penalty"],
         "incomplete_details": None,
         "instructions": request.instructions,
         "max_output_tokens": request.max_output_tokens,
@@ -282,19 +257,19 @@ def _head(request: ResponsesRequest, plan: RequestPlan) -> Json:
         "model": request.model,
         "output": [],
         "parallel_tool_calls": request.parallel_tool_calls is not False,
-        "presence_penalty": params.presence_penalty,
+        "presence_penalty": about["presence_penalty"],
         "previous_response_id": request.previous_response_id,
         "prompt_cache_key": request.prompt_cache_key,
         "reasoning": {"effort": effort, "summary": None},
         "safety_identifier": request.safety_identifier,
         "service_tier": "default",
         "store": request.store is not False,
-        "temperature": params.temperature,
+        "temperature": about["temperature"],
         "text": {"format": _format(request)},
         "tool_choice": _choice(request),
         "tools": [tool.described() for tool in request.tools or ()],
         "top_logprobs": request.top_logprobs or 0,
-        "top_p": params.top_p,
+        "top_p": about["top_p"],
         "truncation": request.truncation or "disabled",
         "usage": None,
         "user": request.user,

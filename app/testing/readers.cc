@@ -1,0 +1,128 @@
+// libwherry_readers: how outputs are read (app/tools), for tests in Python
+// (tests/support/readers.py). Texts are UTF-8 with a length in bytes; an answer is valid until the
+// next call with its reader.
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/tools/custom_calls.h"
+#include "app/tools/families.h"
+#include "app/tools/json_value.h"
+#include "app/tools/output_parser.h"
+#include "app/value/json_text.h"
+
+namespace {
+
+using namespace wherry::app;
+
+thread_local std::string last_error;
+
+// Returns the value of a key. Throws std::out_of_range if there is none.
+const Value& field(const Value& object, const char* name) {
+  const Value* found = object.is_dict() ? object.dict().find(name) : nullptr;
+  if (found == nullptr) throw std::out_of_range(std::string("the reader's JSON has no ") + name);
+  return *found;
+}
+
+Reading reading_of(const Value& asked) {
+  Reading made;
+  if (const Value& name = field(asked, "family"); !name.is_none()) {
+    made.family = &family_named(name.text());
+  }
+  for (const auto& [name, schema] : field(asked, "tools").dict().items) {
+    made.tools.add(name.text(), schema);
+  }
+  made.tools.held = wherry::json::truth(field(asked, "held"));
+  if (const Value& marks = field(asked, "thoughts"); !marks.is_none()) {
+    made.thoughts = Thoughts{marks.items().at(0).text(), marks.items().at(1).text()};
+  }
+  made.opened = wherry::json::truth(field(asked, "opened"));
+  if (const Value& most = field(asked, "most"); !most.is_none()) {
+    made.most = static_cast<size_t>(most.integer());
+  }
+  return made;
+}
+
+void write(std::string& json, const Part& part) {
+  const std::string index = std::to_string(part.index);
+  switch (part.kind) {
+    case Part::Kind::kText:
+      json += "[\"text\"," + json_string(part.text);
+      break;
+    case Part::Kind::kReasoning:
+      json += "[\"reasoning\"," + json_string(part.text);
+      break;
+    case Part::Kind::kCallBegin:
+      json += "[\"begin\"," + index + "," + json_string(part.id) + "," + json_string(part.name) +
+              (part.custom ? ",true" : ",false");
+      break;
+    case Part::Kind::kCallArguments:
+      json += "[\"arguments\"," + index + "," + json_string(part.text);
+      break;
+    case Part::Kind::kCallEnd:
+      json += "[\"end\"," + index + (part.whole ? ",true" : ",false");
+  }
+  json += ']';
+}
+
+// Runs the body of an API call, which returns a pointer; null if it throws.
+template <typename Work>
+auto guarded(Work work) noexcept -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    last_error = error.what();
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+struct wherry_reader {
+  wherry_reader(Reading asked, Texts names) : reading(std::move(asked)), parser(reading) {
+    if (!names.empty()) custom.emplace(std::move(names));
+  }
+
+  // Returns the answer to the caller, see wherry_reader_push.
+  const char* told(std::vector<Part> parts) {
+    if (custom) parts = custom->translated(std::move(parts));
+    answer = parser.reasoning() ? "[true," : "[false,";
+    answer += parser.done() ? "true" : "false";
+    for (const Part& part : parts) write(answer += ',', part);
+    answer += ']';
+    return answer.c_str();
+  }
+
+  const Reading reading;
+  OutputParser parser;
+  std::optional<CustomCalls> custom;
+  std::string answer;
+};
+
+#define WHERRY_READERS extern "C" __attribute__((visibility("default")))
+
+WHERRY_READERS const char* wherry_reader_error(void) { return last_error.c_str(); }
+
+WHERRY_READERS wherry_reader* wherry_reader_open(const char* json, size_t length) {
+  return guarded([&] {
+    const Value asked =
+        wherry::json::from_json(std::string_view(json, length), wherry::json::Halves::kKept);
+    Texts custom;
+    for (const Value& name : field(asked, "custom").items()) custom.push_back(name.text());
+    return new wherry_reader(reading_of(asked), std::move(custom));
+  });
+}
+
+WHERRY_READERS const char* wherry_reader_push(wherry_reader* reader, const char* text,
+                                              size_t length) {
+  return guarded([&] { return reader->told(reader->parser.push(std::string_view(text, length))); });
+}
+
+WHERRY_READERS const char* wherry_reader_finish(wherry_reader* reader) {
+  return guarded([&] { return reader->told(reader->parser.finish()); });
+}
+
+WHERRY_READERS void wherry_reader_close(wherry_reader* reader) { delete reader; }

@@ -1,1 +1,0 @@
-"""Turns the core's events into responses in OpenAI's shapes."""

@@ -1,0 +1,1 @@
+"""Grammars of tool calls: the formats of model families, and the constraint of a request."""

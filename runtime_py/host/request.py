@@ -1,0 +1,114 @@
+"""A request for C++: its fields, and what the host says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from wherry.data import read
+from wherry.errors import UsageError, misnamed
+
+from ..core import host_abi as abi
+from ..errors import RequestError
+from .services import error_of
+
+Task = Literal["chat", "completion", "embed", "classify", "rerank", "score"]
+_KNOWN = read("request_fields")
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "chat": ("sampling", "shared", "chat"),
+    "completion": ("sampling", "shared", "completion"),
+    "embed": ("embedding",),
+}
+_LISTS: Mapping[str, tuple[str, ...]] = {
+    "completion": ("prompt",),
+    "embed": ("input",),
+    "classify": ("input",),
+    "rerank": ("documents",),
+    "score": ("text_2", "documents", "items", "data_2"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """A request.
+
+    Attributes:
+        task: what it asks for.
+        fields: its fields, as clients of OpenAI's API send them.
+        options: members of RequestOptions (app/chat/request_options.h).
+    """
+
+    task: Task
+    fields: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether the request asks for text."""
+        return self.task in ("chat", "completion")
+
+    @property
+    def jobs(self) -> int:
+        """Return the number of core requests of a request that has been checked."""
+        lists = (self.fields.get(name) for name in _LISTS.get(self.task, ()))
+        given = next((value for value in lists if value is not None), None)
+        # a list of token ids is one prompt
+        several = isinstance(given, list) and bool(given) and not isinstance(given[0], int)
+        prompts = len(given) if several and given is not None else 1
+        return prompts * ((self.fields.get("n") or 1) if self.writes else 1)
+
+
+def body_of(fields: Any) -> bytes:
+    """Return the JSON of a request's fields.
+
+    Raises:
+        RequestError: a value is no JSON.
+    """
+    try:
+        return json.dumps(fields, default=_dumped).encode()
+    except (TypeError, ValueError) as e:
+        raise RequestError(f"The request is not JSON: {e}", code="invalid_json") from e
+
+
+def _dumped(value: Any) -> Any:
+    """Return a record, as engines answer with and clients of OpenAI's API have, as plain JSON."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump()
+    raise TypeError(f"a value is of type {type(value).__name__}")
+
+
+def checked(task: Task, fields: Any) -> None:
+    """Validate a request without a model.
+
+    Raises:
+        RequestError: a field is missing or wrong, or would change the response if it were ignored;
+            the message lists all of them.
+    """
+    library, data = abi.open_host(), body_of(fields)
+    if library.wherry_request_check(task.encode(), data, len(data)):
+        raise error_of(json.loads(library.wherry_host_last_error()))
+
+
+def of_arguments(task: Task, fields: Mapping[str, Any]) -> HostRequest:
+    """Return the request of an engine's arguments.
+
+    Raises:
+        RequestError: as `checked`.
+        UsageError: a name is unknown.
+    """
+    own = sorted({row["name"] for group in _GROUPS[task] for row in _KNOWN[group]})
+    others = {*_KNOWN["no_effect"], *(row["name"] for row in _KNOWN["refused"])}
+    others |= {
+        also
+        for group in ("sampling", "shared")
+        for row in _KNOWN[group]
+        for also in row.get("also", ())
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    # Found before a missing field is, which may be the one that is misspelled.
+    if names := sorted(given.keys() - {*own, *others}):
+        raise UsageError(f"Unknown arguments {misnamed(names, own)}; accepted are {', '.join(own)}")
+    checked(task, given)
+    return HostRequest(task, given)

@@ -1,1 +1,0 @@
-"""Turns API requests into jobs for the core."""

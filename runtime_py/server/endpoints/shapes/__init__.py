@@ -1,0 +1,1 @@
+"""The shapes of requests of the other protocols, and what the OpenAPI document says of fields."""
