@@ -46,6 +46,7 @@ Head read_head(const Value& json, const std::string& path) {
   const Fields fields(json);
   made.kind = kind_of(fields, path);
   made.writes_text = made.kind != HeadKind::kClass;
+  made.embeds = made.kind != HeadKind::kScore;
   if (fields.has("normalize")) made.normalize = fields.truth("normalize");
   made.max_tokens = fields.integer("max_tokens").value_or(0);
   if (const Value* prompts = fields.find("prompts")) {
