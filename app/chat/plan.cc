@@ -215,6 +215,14 @@ void limit_jobs(Plan& plan, const RequestOptions& options) {
   }
 }
 
+void require_chat(const Model& model) {
+  if (model.decoder_start.empty()) return;
+  throw RequestError(
+      "This model reads a source, no chat. Use completions: POST /v1/completions, or "
+      "engine.completions.create(prompt=...).",
+      "messages", "no_chat_template");
+}
+
 // Returns the number of tokens of a chat's prompt, or any larger number if it exceeds the context.
 int64_t prompt_tokens(const Fields& fields, const Model& model, const std::function<bool()>& gone) {
   const std::string text = Talk(fields, model.dialect).rendered(gone);
@@ -270,6 +278,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
                const RequestOptions& options) {
   const Fields checked = with_prefix(checked_chat(request));
   require_text(model);
+  require_chat(model);
   Plan plan{};
   std::vector<int32_t> prompt = {0};
   std::string text;
@@ -445,6 +454,7 @@ Model model_of(const std::string& name, const Speech& speech, int64_t context, i
 std::vector<int32_t> chat_prompt(const Value& request, const Model& model, bool add_special_tokens,
                                  const std::function<bool()>& gone) {
   const Fields fields = with_prefix(checked_chat(request));
+  require_chat(model);
   return encoded(model, Talk(fields, model.dialect).rendered(gone), "messages", add_special_tokens);
 }
 

@@ -49,6 +49,7 @@ Speech speech_of(const Value& model, const Services& services) {
   made.head.size = field(model, "embedding_size").integer();
   if (!json::truth(field(model, "writes_text"))) made.head.writes_text = false;
   made.head.embeds = json::truth(field(model, "embeds"));
+  made.head.reads_source = !made.decoder_start.empty();
   const auto known = [&](const std::string& name) { return services.id_of(name) >= 0; };
   const Values& templates = field(model, "templates").items();
   std::unique_ptr<Dialect> usual;

@@ -32,12 +32,15 @@ void require_embeddings(const Head& head) {
                        "", "no_embeddings");
   }
   if (head.embeds) return;
-  throw RequestError(
+  const char* why =
       head.kind == HeadKind::kScore
           ? "This model scores pairs of texts and has no embeddings: POST /v1/rerank"
-          : "This model has no embeddings: it reads a source and writes a text, or was compiled by "
-            "a version without embeddings. Compile it again: wherry compile MODEL -o DIR",
-      "", "no_embeddings");
+      : head.reads_source
+          ? "This model reads a source and writes a text, and has no embeddings: POST "
+            "/v1/completions"
+          : "This model was compiled by a version without embeddings. Compile it again: wherry "
+            "compile MODEL -o DIR";
+  throw RequestError(why, "", "no_embeddings");
 }
 
 // Returns the inputs: texts, or lists of token ids.

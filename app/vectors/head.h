@@ -18,11 +18,12 @@ enum class Activation { kSoftmax, kSigmoid, kIdentity };
 
 struct Head {
   HeadKind kind = HeadKind::kText;
-  bool writes_text = true;  // whether the model generates text, too
-  bool normalize = true;    // scales embeddings to length 1
-  int64_t max_tokens = 0;   // tokens of a text at most; 0: context
-  bool embeds = true;       // whether the compiled library computes embeddings
-  int64_t size = 0;         // dimensions of an embedding; 0: unknown
+  bool writes_text = true;    // whether the model generates text, too
+  bool normalize = true;      // scales embeddings to length 1
+  int64_t max_tokens = 0;     // tokens of a text at most; 0: context
+  bool reads_source = false;  // whether it is an encoder-decoder's, which writes a text of its own
+  bool embeds = true;         // whether the compiled library computes embeddings
+  int64_t size = 0;           // dimensions of an embedding; 0: unknown
   // Of a model with classes: their names, what makes probabilities of the logits, and the token
   // after which the second text of a pair begins (-1: the model has no segments).
   std::vector<std::string> labels;

@@ -9,6 +9,7 @@ import pytest
 
 from wherry.runtime.errors import RequestError
 from wherry.runtime.grammar.fields import FIELDS, MAX_REGEX, constraint_of
+from wherry.runtime.host.request import checked
 
 from .walking import END, TOKENS, bytes_vocabulary, outputs, walk_of
 
@@ -24,6 +25,7 @@ IS_A = [{"a": 1}, {"a": 2}]
 
 
 def asked(**fields):
+    checked("chat", {"messages": [{"role": "user", "content": "x"}], **fields})
     return constraint_of({name: fields.get(name) for name in FIELDS})
 
 
