@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wherry.runtime import MLCEngine, create_app
-from wherry.runtime.core import pace
+from wherry.runtime.host import pace
 from wherry.runtime.host.pace import Pace
 
 from .asking import COMPLETIONS, HI, client_of, error
