@@ -33,9 +33,9 @@ class HostGrammar : public HeldTo {
 
 // Returns the error that a host has written as JSON.
 std::exception_ptr error_of(const std::string& json) {
-  const Value error = *json::from_json(json).dict().find("error");
+  const json::Value error = *json::from_json(json).dict().find("error");
   const auto text = [&](const char* name) {
-    const Value* found = error.dict().find(name);
+    const json::Value* found = error.dict().find(name);
     return found != nullptr && found->is_string() ? found->text() : std::string();
   };
   if (text("type") != "invalid_request_error") {

@@ -55,7 +55,7 @@ class ByBytes : public text::TokenStream {
   }
 
   const Tokenizer& tokenizer_;
-  text::Utf8Stream utf8_;
+  unicode::Utf8Stream utf8_;
   int64_t strip_;  // number of spaces to remove from the text's beginning
 };
 

@@ -96,7 +96,7 @@ text::Pair JsonTokenizer::encode_pair(std::string_view first, std::string_view s
 
 std::vector<int32_t> JsonTokenizer::bare(std::string_view source) const {
   std::string mended;
-  if (!text::is_well_formed(source)) source = mended = text::well_formed(source);
+  if (!unicode::is_well_formed(source)) source = mended = unicode::well_formed(source);
   text::Pieces pieces = parts_->added->split(source, parts_->normalizer.get());
   if (parts_->pre_tokenizer) parts_->pre_tokenizer->apply(pieces);
   std::vector<int32_t> ids;
