@@ -87,6 +87,7 @@ class Services:
             except Abandoned as e:
                 self._here.raised = e
                 return abi.GONE
+            # Nothing may leave a C callback: `raised` keeps it, and Host raises it again.
             except Exception as e:
                 self._here.raised = e
                 return self._say(arguments[-1], str(e).encode(errors="replace"), abi.FAILED)
@@ -142,7 +143,7 @@ class Services:
     def _add(self, _: int, id: int, prompt: Any, n: int, params: Any, out: int) -> int:
         try:
             self._core.add_record(id, prompt, n, params)
-        except Exception as e:
+        except Exception as e:  # kept as `_guarded` keeps its own
             self._here.raised = e
             status = _INVALID if isinstance(e, UsageError) else _INTERNAL
             return self._say(out, str(e).encode(errors="replace"), status)

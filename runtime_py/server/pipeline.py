@@ -55,7 +55,7 @@ class Writer(Protocol):
     def chunks(self, data: bytes) -> Sequence[Chunk]:
         """Return the chunks of a stream for one chunk of C++."""
 
-    def whole(self, data: bytes) -> Iterator[bytes]:
+    def full_response(self, data: bytes) -> Iterator[bytes]:
         """Yield the JSON of a response without streaming in blocks."""
 
 
@@ -70,8 +70,8 @@ class AsWritten:
         """Return the chunk itself; implements `Writer.chunks`."""
         return (data,)
 
-    def whole(self, data: bytes) -> Iterator[bytes]:
-        """Yield the response itself; implements `Writer.whole`."""
+    def full_response(self, data: bytes) -> Iterator[bytes]:
+        """Yield the response itself; implements `Writer.full_response`."""
         return blocks_of(data)
 
 
@@ -249,7 +249,7 @@ async def _respond(
         return StreamedAnswer(stream, endpoint.framing, headers, held.pop_all())
     try:
         data = await while_connected(http.receive, collect(running, sink, ready))
-        blocks = await asyncio.to_thread(lambda: [*writer.whole(data)])
+        blocks = await asyncio.to_thread(lambda: [*writer.full_response(data)])
     except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
         raise shutting_down() from e
     finally:

@@ -101,7 +101,7 @@ class Reply(Protocol):
     def closing(self, usage: Usage, timings: Timings) -> Sequence[Json]:
         """Return the chunks that a stream sends after the end of the output."""
 
-    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
+    def full_response(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
         """Return the response of a request without streaming; the delta is all of it."""
 
 
@@ -123,11 +123,11 @@ class Translated:
             return self._reply.closing(*_counts(chunk))
         return self._reply.chunks(Delta.of(chunk))
 
-    def whole(self, data: bytes) -> Iterator[bytes]:
-        """Yield the JSON of a whole response; implements `Writer.whole`."""
+    def full_response(self, data: bytes) -> Iterator[bytes]:
+        """Yield the JSON of a whole response; implements `Writer.full_response`."""
         response = json.loads(data)
         (choice,) = response["choices"]
-        return encoded_blocks(self._reply.whole(Delta.of(choice), *_counts(response)))
+        return encoded_blocks(self._reply.full_response(Delta.of(choice), *_counts(response)))
 
 
 def _counts(response: Mapping[str, Any]) -> tuple[Usage, Timings]:

@@ -129,7 +129,7 @@ def test_a_stream_adds_up_to_the_whole(seed):
     deltas[-1].finish = "tool_calls"
     made = reply()
     events = streamed(made, deltas)
-    whole = made.whole(Delta(joined(pieces), finish="tool_calls"), USAGE, TIMINGS)
+    whole = made.full_response(Delta(joined(pieces), finish="tool_calls"), USAGE, TIMINGS)
     assert collected(events) == whole
 
 
@@ -145,16 +145,16 @@ def test_a_stop_sequence_is_named():
     delta = Delta([Text("a")], finish="stop", stop="END")
     end = {"stop_reason": "stop_sequence", "stop_sequence": "END"}
     assert streamed(reply(), [delta])[-2]["delta"] == end
-    assert reply().whole(delta, USAGE, TIMINGS).items() >= end.items()
+    assert reply().full_response(delta, USAGE, TIMINGS).items() >= end.items()
 
 
 def test_a_context_that_ends_first_is_told_from_max_tokens():
-    whole = reply(max_tokens=21).whole(Delta([Text("a")], finish="length"), USAGE, TIMINGS)
+    whole = reply(max_tokens=21).full_response(Delta([Text("a")], finish="length"), USAGE, TIMINGS)
     assert whole["stop_reason"] == "model_context_window_exceeded"
 
 
 def test_tokens_from_the_cache_are_counted_apart():
-    usage = reply().whole(Delta([Text("a")], finish="stop"), USAGE, TIMINGS)["usage"]
+    usage = reply().full_response(Delta([Text("a")], finish="stop"), USAGE, TIMINGS)["usage"]
     assert (usage["input_tokens"], usage["cache_read_input_tokens"]) == (6, 4)
     assert usage["output_tokens"] == 7
 
@@ -172,7 +172,7 @@ def test_tokens_from_the_cache_are_counted_apart():
 )
 def test_arguments_that_were_cut_off(arguments, expected):
     parts = [CallBegin("a", "f", False), CallArguments(arguments)]
-    whole = reply().whole(Delta(parts, finish="length"), USAGE, TIMINGS)
+    whole = reply().full_response(Delta(parts, finish="length"), USAGE, TIMINGS)
     assert whole["content"][0]["input"] == expected
     json.dumps(whole, allow_nan=False)
 
@@ -181,5 +181,5 @@ def test_thinking_may_be_left_out_but_for_its_signature():
     deltas = [Delta([part]) for part in [*THOUGHT, *SAID]] + [Delta(finish="stop")]
     names = [short(e) for e in streamed(reply(omit=True), deltas)]
     assert names[2:5] == ["start:thinking", "signature_delta", "stop"]
-    whole = reply(omit=True).whole(Delta(joined(THOUGHT), finish="stop"), USAGE, TIMINGS)
+    whole = reply(omit=True).full_response(Delta(joined(THOUGHT), finish="stop"), USAGE, TIMINGS)
     assert whole["content"][0]["thinking"] == "" and whole["content"][0]["signature"]

@@ -108,7 +108,7 @@ def test_a_stream_adds_up_to_the_whole(seed):
     together = Delta(joined([p for d in deltas for p in d.parts]), finish="tool_calls")
     made = reply()
     made.opening(USAGE, RUNNING)
-    whole = made.whole(together, USAGE, TIMINGS)
+    whole = made.full_response(together, USAGE, TIMINGS)
     Response.model_validate(whole)
     output = events[-1]["response"]["output"]
     assert [without_id(i) for i in output] == [without_id(i) for i in whole["output"]]

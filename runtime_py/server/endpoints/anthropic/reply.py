@@ -52,8 +52,8 @@ class MessageReply:
         end = {"type": "message_delta", "delta": self._end, "usage": _usage(usage)}
         return [end, {"type": "message_stop"}]
 
-    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
-        """Return the whole message; implements `Reply.whole`."""
+    def full_response(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
+        """Return the whole message; implements `Reply.full_response`."""
         blocks = _whole_blocks(delta.parts, omit=self._omit)
         return self._message(blocks, _usage(usage), self._end_of(delta))
 

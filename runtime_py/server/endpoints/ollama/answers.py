@@ -110,8 +110,8 @@ class Reply:
         """Return the last chunk, with counts and times; implements `Reply.closing`."""
         return [self._last(self._empty(), usage, timings)]
 
-    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
-        """Return the whole response; implements `Reply.whole`."""
+    def full_response(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
+        """Return the whole response; implements `Reply.full_response`."""
         self._finish = delta.finish or "stop"
         said = self._said(self._message(delta.parts), delta.logprobs)
         return self._last(said or self._empty(), usage, timings)

@@ -129,8 +129,8 @@ class _Reply:
         """Return no chunks: nothing is streamed; implements `Writer.chunks`."""
         return ()
 
-    def whole(self, data: bytes) -> Iterator[bytes]:
-        """Yield the response; implements `Writer.whole`."""
+    def full_response(self, data: bytes) -> Iterator[bytes]:
+        """Yield the response; implements `Writer.full_response`."""
         answer, asked = json.loads(data), self._asked
         vectors = [item["embedding"] for item in answer["data"]]
         if asked.single:

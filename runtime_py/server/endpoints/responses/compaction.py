@@ -107,8 +107,8 @@ class CompactReply:
         """Return no chunks, because the response is not streamed; implements `Reply.closing`."""
         return []
 
-    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
-        """Return the response with the summary; implements `Reply.whole`.
+    def full_response(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
+        """Return the response with the summary; implements `Reply.full_response`.
 
         Raises:
             RequestError: the summary is empty.

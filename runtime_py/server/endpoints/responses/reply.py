@@ -92,8 +92,8 @@ class ResponseReply:
         self._events.add(f"response.{response['status']}", response=response)
         return self._events.taken()
 
-    def whole(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
-        """Return the whole response; implements `Reply.whole`."""
+    def full_response(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
+        """Return the whole response; implements `Reply.full_response`."""
         self.chunks(delta)
         return self._ended(usage)
 
