@@ -196,12 +196,11 @@ class Dispatcher:
         self.pulse.stir()
         try:
             with self._calling():
-                if failure := self.host.start(running.id, request, caller):
+                if failure := self.host.start(running.id, request, caller, running.submit):
                     running.failure = failure
         except BaseException:
             self._requests.pop(running.id, None)
             raise
-        running.submitted = running.submitted or running.waits is None
         return running
 
     def prompt(self, fields: Any, caller: Caller, *, add_special_tokens: bool) -> list[int]:
@@ -244,7 +243,7 @@ class Dispatcher:
     def constrain(self, request_id: int, grammar: OutputGrammar) -> None:
         """Submit a request that waits for its grammar."""
         if known := self._requests.get(request_id):
-            known[0].submitted = True
+            known[0].submit()
         with suppress(WherryError), self._calling():  # a closed engine has ended the request
             self.host.constrained(request_id, grammar)
 

@@ -81,8 +81,16 @@ class Host:
             raise raised
         raise error_of(json.loads(self._library.wherry_host_last_error()))
 
-    def start(self, id: int, request: HostRequest, caller: Caller) -> BaseException | None:
+    def start(
+        self, id: int, request: HostRequest, caller: Caller, on_add: Callable[[], None]
+    ) -> BaseException | None:
         """Plan a request on this thread and submit it to the core.
+
+        Args:
+            id: identifies the request.
+            request: the request.
+            caller: the client.
+            on_add: called before the core gets a part of it, which may block.
 
         Returns:
             The error of Python by which the core did not take all of it, which then ends; or None.
@@ -94,7 +102,7 @@ class Host:
         """
         data = body_of(request.fields)
         options = json.dumps({"task": request.task, **request.options}).encode()
-        self._services.begin(caller)
+        self._services.begin(caller, on_add)
         self._check(self._library.wherry_host_start(self._handle, id, data, len(data), options))
         return self._services.raised
 

@@ -50,7 +50,7 @@ class Running:
     Attributes:
         waits: the grammar that the request waits for; `close` cancels it.
         failure: the error of Python that ends the request; None: C++ says what happened.
-        submitted: whether the core has the request, which waits for no grammar then.
+        submitted: whether the core has or gets the request, which waits for no grammar then.
         done: whether no further message comes.
         about: what C++ says of the request as it is planned (WHERRY_HOST_OPENED).
         totals: counts and times so far.
@@ -87,6 +87,10 @@ class Running:
     def finish(self) -> str | None:
         """Return why the first choice that ended did; None while all run."""
         return abi.FINISHES[self.totals.finish]
+
+    def submit(self) -> None:
+        """Note that the core gets the request now."""
+        self.submitted = True
 
     def take(self, messages: Iterable[Message]) -> list[bytes]:
         """Note messages and return the JSON of chunks, of which the last one ends the response.

@@ -67,9 +67,14 @@ class Services:
             abi.WAKE(lambda _: core.wake()),
         )
 
-    def begin(self, caller: Caller) -> None:
-        """Set the client of the calls that C++ makes on this thread from now on."""
-        self._here.caller, self._here.raised = caller, None
+    def begin(self, caller: Caller, on_add: Callable[[], None] = lambda: None) -> None:
+        """Set the client of the calls that C++ makes on this thread from now on.
+
+        Args:
+            caller: the client.
+            on_add: called before the engine gets a request.
+        """
+        self._here.caller, self._here.on_add, self._here.raised = caller, on_add, None
 
     @property
     def raised(self) -> BaseException | None:
@@ -142,6 +147,7 @@ class Services:
 
     def _add(self, _: int, id: int, prompt: Any, n: int, params: Any, out: int) -> int:
         try:
+            self._here.on_add()
             self._core.add_record(id, prompt, n, params)
         except Exception as e:  # kept as `_guarded` keeps its own
             self._here.raised = e

@@ -147,6 +147,8 @@ class Pipeline:
             except ClientGone:
                 current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
+            except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
+                raise shutting_down() from e
 
     async def _begin(
         self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
@@ -250,8 +252,6 @@ async def _respond(
     try:
         data = await while_connected(http.receive, collect(running, sink, ready))
         blocks = await asyncio.to_thread(lambda: [*writer.full_response(data)])
-    except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
-        raise shutting_down() from e
     finally:
         running.close()
     return WholeAnswer(blocks, headers)

@@ -112,9 +112,9 @@ class StreamedAnswer(Response):
             if not self._started:
                 raise
             await self._end_with(send, e)
-        except asyncio.CancelledError:  # the server shuts down and its drain time is over
+        except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
             if not self._started:
-                raise
+                raise shutting_down() from e
             await self._end_with(send, shutting_down())
         finally:
             self._stream.cancel()
