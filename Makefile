@@ -53,6 +53,7 @@ lint-python: $(VENV)/.checked
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tests.lint_words
+	$(BIN)/python -m tests.lint_identifiers
 
 lint-cxx: $(VENV)/.checked
 	@$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)

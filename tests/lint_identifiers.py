@@ -1,0 +1,129 @@
+"""Finds identifiers that say nothing: `python -m tests.lint_identifiers`, in `make lint`.
+
+The parts of snake_case and CamelCase names are compared with `WORDS`; strings and comments are left
+out. Only the folders in `ENFORCED` must be clean: the others are not done yet, and `--counts`
+prints how many such identifiers each folder has left.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+# A part of a name, and what to write.
+WORDS = {
+    "made": "result, built, created, or what it is",
+    "found": "match, rows, hits, or what it is",
+    "whole": "bidirectional, integer_part, complete, full, fused",
+    "asked": "request, or whose request it is",
+    "wanted": "spec, requested, required",
+    "told": "warning, note",
+    "ours": "parameter",
+    "theirs": "checkpoint tensor, source",
+    "talk": "chat tools",
+    "speech": "tokenizer and template",
+    "shelf": "response store",
+    "held": "constrained, kept, or by whom",
+    "dialect": "tool format",
+    "vain": "wasted",
+}
+# Several parts, or a class's name as it is written.
+NAMES = {
+    re.compile(r"(?i:(?<![a-z])under_?way)"): "in_flight, running",
+    re.compile(r"^Word$"): "Rule, WeightRule",
+}
+# No such identifier may stand in these folders and files.
+ENFORCED: tuple[str, ...] = ()
+# Names that are not ours to choose, or are public and stay, with the reason.
+ALLOWED: dict[str, str] = {}
+C_LIKE = {".cc", ".h", ".cuh", ".ts", ".js", ".mjs", ".kt", ".java", ".swift"}
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# What holds no names comes first, so that its contents are not read; a name is the group.
+C_LIKE_TOKEN = re.compile(
+    r"""
+    //[^\n]* | /\*.*?\*/
+    | R"(?P<mark>[^(\s"]*)\(.*?\)(?P=mark)" | \"{3}.*?\"{3}
+    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | `(?:\\.|[^`\\])*`
+    | \d[\w'.]*
+    | (?P<name>[A-Za-z_$][\w$]*)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def python_names(text: str) -> Iterator[tuple[int, str]]:
+    """The names in a Python file, each with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string
+
+
+def c_like_names(text: str) -> Iterator[tuple[int, str]]:
+    """The names in a C++, TypeScript, Kotlin, Java or Swift file, each with its line."""
+    line, counted = 1, 0
+    for token in C_LIKE_TOKEN.finditer(text):
+        line += text.count("\n", counted, token.start())
+        counted = token.start()
+        if token["name"]:
+            yield line, token["name"]
+
+
+@functools.cache
+def advice(name: str) -> str | None:
+    """What to write instead of a part of the name; None if the name may stay."""
+    if name in ALLOWED:
+        return None
+    for part in PART.findall(name):
+        if part.lower() in WORDS:
+            return WORDS[part.lower()]
+    return next((instead for form, instead in NAMES.items() if form.search(name)), None)
+
+
+def problems(file: str) -> Iterator[str]:
+    """The file's identifiers that say nothing, one line each."""
+    text = (ROOT / file).read_text()
+    names = python_names(text) if file.endswith(".py") else c_like_names(text)
+    for line, name in names:
+        if instead := advice(name):
+            yield f"{file}:{line}: {name}: write {instead}"
+
+
+def folder(file: str) -> str:
+    """The folder that a file's identifiers are counted under."""
+    parts = Path(file).parts
+    depth = 2 if parts[0] in ("tests", "src") else 1
+    return "/".join(parts[: min(depth, len(parts) - 1)]) or file
+
+
+def main() -> int:
+    """Print the identifiers, 1 if there are any; with `--counts` only their number a folder."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    files = [
+        file
+        for file in listed
+        if Path(file).suffix in {".py", *C_LIKE}
+        and (ROOT / file).is_file()
+        and not (ROOT / file).is_symlink()
+    ]
+    if sys.argv[1:] == ["--counts"]:
+        counts = collections.Counter(folder(file) for file in files for _ in problems(file))
+        for name, number in counts.most_common():
+            print(f"{number:6} {name}")
+        return 0
+    lines = [line for file in files if file.startswith(ENFORCED) for line in problems(file)]
+    print("\n".join(lines), end="\n" if lines else "")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
