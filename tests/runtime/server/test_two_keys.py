@@ -52,7 +52,11 @@ def costly(mark: str) -> dict[str, object]:
 
 @pytest.mark.nightly
 def test_schemas_of_one_key_stop_no_other(server):
-    """Before: plain chats waited 36.5 s, and the other key's expression got a 429."""
+    """Before: plain chats waited 36.5 s, and the other key's expression got a 429.
+
+    Now, on 2 cores that others kept at a load of 9: at most 0.10 s of 2,867 chats (alone 0.01 s).
+    The bound allows for such a machine twice what a chat takes there without the attack.
+    """
     assert ask(server, BOB, guided_regex="Hel+o!?")[0] == 200  # the probe has started
     _, _, costs = ask(server, ANN, **costly("z"))  # on this machine, as busy as it is
     alone = max(ask(server, BOB)[2] for _ in range(20))
@@ -67,13 +71,14 @@ def test_schemas_of_one_key_stop_no_other(server):
             waits.append(seconds)
         busy = sum(not a.done() for a in attack)
         status, answer, seconds = own.result()
-        print(
-            f"alone {alone:.3f} s, worst {max(waits):.3f} s of {len(waits)}; regex {seconds:.1f} s"
-        )
+        waits.sort()
+        p99 = waits[len(waits) * 99 // 100]
+        print(f"alone {alone:.3f} s; {len(waits)} chats, p99 {p99:.3f} s, worst {waits[-1]:.3f} s")
+        print(f"regex {seconds:.1f} s, one schema {costs:.1f} s")
         assert busy, "the attack ended before the measurement"
         assert status == 200, answer
         assert seconds < 3 * costs  # one turn of the other key
-        assert max(waits) < WORST + 2 * alone, sorted(waits)[-9:]
+        assert p99 < WORST / 2 + alone and waits[-1] < WORST + 2 * alone, waits[-9:]
         assert {a.result()[0] for a in attack} <= {200, 400, 429}
 
 
