@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -68,12 +69,21 @@ class Cluster:
 
     def process_of(self, replica: str) -> int:
         """The process of a replica: who writes its log."""
+        for pid, log in self._logs():
+            if log.endswith(f"_{replica}.log"):
+                return pid
+        raise AssertionError(f"no process of {replica}")
+
+    def processes(self, deployment: str) -> set[int]:
+        """The processes of all replicas of a deployment, as "wherry_Ingress"."""
+        return {pid for pid, log in self._logs() if log.startswith(f"replica_{deployment}_")}
+
+    def _logs(self) -> Iterator[tuple[int, str]]:
+        """Each process of the cluster, with each file that it holds open."""
         for pid in descendants(self._process.pid):
             with contextlib.suppress(OSError):
-                files = [fd.readlink().name for fd in Path(f"/proc/{pid}/fd").iterdir()]
-                if any(name.endswith(f"_{replica}.log") for name in files):
-                    return pid
-        raise AssertionError(f"no process of {replica}")
+                for fd in Path(f"/proc/{pid}/fd").iterdir():
+                    yield pid, fd.readlink().name
 
     def alive(self) -> bool:
         with contextlib.suppress(OSError):

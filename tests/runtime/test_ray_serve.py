@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import urllib.error
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -208,6 +210,53 @@ def test_a_replica_that_does_not_move_is_replaced(served):
         return stopped not in found and len(found) == 2
 
     served.wait(replaced, 180, "two replicas that move")
+
+
+def test_one_of_two_ingresses_is_killed(served):
+    """Its streams break and its other requests get Ray's 500; the other's clients see nothing."""
+    served.wait(lambda: both(served), 120, "two replicas")
+    before = served.wait(lambda: ingresses(served), 120, "two ingresses")
+    long = {**LONG, "n": 1}
+    streams = [served.open(CHAT, chat(story(i), stream=True, **long)) for i in range(400, 412)]
+    with ThreadPoolExecutor(16) as clients:
+        ends = [clients.submit(end_of_stream, stream) for stream in streams]
+        others = [clients.submit(end_of, served, chat(story(i), **long)) for i in range(412, 416)]
+        time.sleep(1)
+        assert not any(future.done() for future in (*ends, *others))
+        os.kill(min(before), signal.SIGKILL)
+        later = Counter(end_of(served, chat(story(i))) for i in range(20))
+        stream_ends, other_ends = (Counter(f.result() for f in each) for each in (ends, others))
+    print(f"streams {dict(stream_ends)}, others {dict(other_ends)}, later {dict(later)}")
+    assert set(stream_ends) == {"complete", "broken"}
+    assert set(other_ends) <= {"complete", "500 text/plain"}
+    assert set(later) == {"complete"}
+    served.wait(lambda: ingresses(served), 120, "two ingresses again")
+
+
+def ingresses(served):
+    """The processes of both ingresses, once there are two."""
+    processes = served.processes("wherry_Ingress")
+    return processes if len(processes) == 2 else None
+
+
+def end_of_stream(stream) -> str:
+    """How a stream that has begun ends for its client."""
+    with stream:
+        try:
+            data = stream.read()
+        except http.client.IncompleteRead:
+            return "broken"
+    assert data.endswith(b"data: [DONE]\n\n")
+    return "complete"
+
+
+def end_of(served, body) -> str:
+    """How a request ends for its client."""
+    try:
+        served.ask(CHAT, body)
+    except urllib.error.HTTPError as e:
+        return f"{e.status} {e.headers.get_content_type()}"
+    return "complete"
 
 
 def texts(chunks) -> dict[int, str]:
