@@ -58,19 +58,19 @@ class BiasedLinears:
         """
         self._last = None
         if call.op == ADD:
-            found = self._with_bias(*call.args)
+            linear = self._with_bias(*call.args)
         elif tagged is not None and tagged[0] == "activation":
-            found = self._activated(call.args[1].fields[0], json.loads(tagged[1]))
+            linear = self._activated(call.args[1].fields[0], json.loads(tagged[1]))
         else:
-            found = None
+            linear = None
             if tagged is not None and tagged[0] == "linear":
                 x, *weights = call.args[1].fields
                 self._last = _Linear(json.loads(tagged[1]) | {"activation": None}, x, weights)
-        kernel = None if found is None else self._answers.kernel("biased_linear", found.spec)
-        if found is None or kernel is None:
+        kernel = None if linear is None else self._answers.kernel("biased_linear", linear.spec)
+        if linear is None or kernel is None:
             return None
-        self._last = found
-        return kernel, [found.x, found.bias, *found.weights]
+        self._last = linear
+        return kernel, [linear.x, linear.bias, *linear.weights]
 
     def _with_bias(self, left: relax.Expr, right: relax.Expr) -> _Linear | None:
         for h, bias in ((left, right), (right, left)):

@@ -55,7 +55,7 @@ def linears(mod: IRModule) -> list[str]:
     func = mod["forward"]
     params = set(func.params[int(func.attrs["num_input"]) :])
     transposed: dict[relax.Var, relax.Var] = {}
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     others: set[str] = set()
     for block in func.body.blocks:
         for binding in block.bindings:
@@ -63,14 +63,14 @@ def linears(mod: IRModule) -> list[str]:
             if isinstance(call, relax.Call) and call.op == _PERMUTE and call.args[0] in params:
                 transposed[binding.var] = call.args[0]
             elif isinstance(call, relax.Call) and call.op == _MATMUL and call.args[1] in transposed:
-                found[transposed[call.args[1]].name] = None
+                names[transposed[call.args[1]].name] = None
             elif experts := _experts(mod, call):
-                found[experts[1][-1].name] = None
+                names[experts[1][-1].name] = None
                 others |= {v.name for v in experts[1][:-1]}
             else:
                 read = relax.analysis.free_vars(call) if isinstance(call, relax.Expr) else []
                 others |= {transposed.get(v, v).name for v in read if isinstance(v, relax.Var)}
-    return [name for name in found if name not in others]
+    return [name for name in names if name not in others]
 
 
 def _experts(mod: IRModule, call: relax.Expr) -> tuple[str, list[relax.Var]] | None:

@@ -101,8 +101,8 @@ class _Rewriter(PyExprMutator):
         tail = [table, query_indptr, *norms, pages]
         linear = self._linear_of(qkv)
         if linear is not None:
-            whole = {"attention": spec, "linear": self._spec(linear)}
-            known = self.answers.function("qkv_attention", whole)
+            joint_spec = {"attention": spec, "linear": self._spec(linear)}
+            known = self.answers.function("qkv_attention", joint_spec)
             if known is not None:
                 return self._call(known, [*linear.args[1].fields, *tail], norms, call, sizes)
         known = self.answers.function("paged_attention", spec)
@@ -146,8 +146,8 @@ class _Rewriter(PyExprMutator):
             args[-1 - len(norms) : -1] = [self._joined(norms)]
         types = [args[-1].ty, call.ty_args[0], *scratch_types(kernel, sizes)]
         places = [len(args) - 1] + [-1] * (len(types) - 1)
-        made = self.builder_.emit(relax.call_tir_inplace(var, relax.Tuple(args), places, types))
-        return relax.TupleGetItem(made, 1)
+        results = self.builder_.emit(relax.call_tir_inplace(var, relax.Tuple(args), places, types))
+        return relax.TupleGetItem(results, 1)
 
     def _joined(self, norms: list[relax.Expr]) -> relax.Var:
         size = int(norms[0].ty.shape[0])

@@ -100,9 +100,9 @@ class _Rewriter(PyExprMutator):
             if not structural_equal(residual.ty, h.ty):
                 continue
             summed = _Linear(linear.spec | {"residual": True}, linear.args)
-            made = self._call(summed, [residual], h.ty)
-            if made is not None:
-                return made
+            kernel_call = self._call(summed, [residual], h.ty)
+            if kernel_call is not None:
+                return kernel_call
         return None
 
     def _call(

@@ -79,11 +79,11 @@ class _Rewriter(PyExprMutator):
         return super().visit_function_(func)
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
-        found = self._fused(binding)
-        if found is None:
+        fused = self._fused(binding)
+        if fused is None:
             super().visit_var_binding_(binding)
             return
-        linear, value = found
+        linear, value = fused
         value = self.builder_.normalize(value)
         # an output variable must be rebound to one of the same class
         var = self.visit_var_def(binding.var)

@@ -28,8 +28,8 @@ class FuseSwiGLU:
         pattern = is_op("relax.multiply")(silu, is_tuple_get_item(halves, 1))
         builder = relax.BlockBuilder(mod)
 
-        def rewrite(call: relax.Expr, found: dict[Any, Any]) -> relax.Expr:
-            split = found[halves]
+        def rewrite(call: relax.Expr, matches: dict[Any, Any]) -> relax.Expr:
+            split = matches[halves]
             x = split.args[0]
             if split.attrs.indices_or_sections != 2 or x.ty.ndim != 2:
                 return call

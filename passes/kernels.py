@@ -150,8 +150,8 @@ def with_scratch(
     scratch = scratch_types(kernel, sizes)
     if not scratch:
         return relax.call_tir(var, list(args), out_ty=ty)
-    made = builder.emit(relax.call_tir(var, list(args), out_ty=[ty, *scratch]))
-    return relax.TupleGetItem(made, 0)
+    results = builder.emit(relax.call_tir(var, list(args), out_ty=[ty, *scratch]))
+    return relax.TupleGetItem(results, 0)
 
 
 def scratch_types(kernel: Fused, sizes: Mapping[str, Any]) -> list[relax.TensorType]:

@@ -102,17 +102,17 @@ class _Flow:
     def results(self) -> Iterator[tuple[relax.Var, relax.Var]]:
         """Yield (variable of the call, variable of its result) where a kernel can write float16."""
         for binding in self.bindings:
-            found = self.kernel(binding.value)
-            if found is None or found[1].get("residual"):
+            kernel = self.kernel(binding.value)
+            if kernel is None or kernel[1].get("residual"):
                 continue
-            if not _has_half(self.answers, *found, KERNELS[found[0]].written):
+            if not _has_half(self.answers, *kernel, KERNELS[kernel[0]].written):
                 continue
             if not isinstance(binding.var.ty, relax.TupleType):
                 yield binding.var, binding.var
                 continue
             for element in self.reads.get(binding.var, []):
                 taken = element.value
-                place = KERNELS[found[0]].place
+                place = KERNELS[kernel[0]].place
                 if isinstance(taken, relax.TupleGetItem) and taken.index == place:
                     yield binding.var, element.var
 
@@ -128,10 +128,10 @@ class _Flow:
         call = reader.value
         if isinstance(call, relax.Call) and call.op == RESHAPE:
             return self.only_kernels_read(reader.var)
-        found = self.kernel(call)
-        if found is None or not call.args[1].fields[0].same_as(var):
+        kernel = self.kernel(call)
+        if kernel is None or not call.args[1].fields[0].same_as(var):
             return False
-        return _has_half(self.answers, *found, KERNELS[found[0]].read)
+        return _has_half(self.answers, *kernel, KERNELS[kernel[0]].read)
 
 
 @mutator
@@ -148,12 +148,12 @@ class _Rewriter(PyExprMutator):
         return super().visit_function_(func)
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
-        found = _kernel(self.mod, binding.value)
-        if found is None:
+        kernel = _kernel(self.mod, binding.value)
+        if kernel is None:
             super().visit_var_binding_(binding)
             return
         narrow = binding.var in self.writers
-        call = self.builder_.normalize(self._call(*found, binding.value, narrow))
+        call = self.builder_.normalize(self._call(*kernel, binding.value, narrow))
         if narrow or _several(call):  # the result's type changes
             self.set_var_remap(binding.var, self.builder_.emit(call))
         else:
@@ -212,11 +212,11 @@ def _set(spec: dict[str, Any], path: tuple[str, ...], dtype: str) -> None:
 
 def _occurrences(expr: relax.Expr) -> Counter[relax.Var]:
     """Count how often each variable occurs in an expression."""
-    found: Counter[relax.Var] = Counter()
+    counts: Counter[relax.Var] = Counter()
 
     def count(part: relax.Expr) -> None:
         if isinstance(part, relax.Var):
-            found[part] += 1
+            counts[part] += 1
 
     relax.analysis.post_order_visit(expr, count)
-    return found
+    return counts

@@ -113,8 +113,8 @@ class _Arguments:
         tables = [var for table in self.tables for var in table]
         inputs = [*rows, *tables, logit_rows, *self.pages.values()]
         params = [*inputs, *func.params[first_weight:]]
-        made = relax.Function(params, func.body, func.ret_ty, func.is_pure, func.attrs)
-        return made.with_attr("num_input", len(inputs))
+        extended = relax.Function(params, func.body, func.ret_ty, func.is_pure, func.attrs)
+        return extended.with_attr("num_input", len(inputs))
 
 
 @mutator

@@ -101,18 +101,18 @@ class Quantization:
         """Return the parts of a matrix [rows, columns] or of experts [experts, rows, columns]."""
         if name not in self.own:
             return self._parts(name, shape, self.plan[name], 0)
-        made: list[_Part] = []
+        parts: list[_Part] = []
         for own in self.own[name]:
-            first = made[-1].stop if made else 0
-            made += self._parts(own.name, (*shape[:-2], own.rows, shape[-1]), own.scheme, first)
-        assert made[-1].stop == shape[-2], f"the parts of {name} are not its rows"
-        return made
+            first = parts[-1].stop if parts else 0
+            parts += self._parts(own.name, (*shape[:-2], own.rows, shape[-1]), own.scheme, first)
+        assert parts[-1].stop == shape[-2], f"the parts of {name} are not its rows"
+        return parts
 
     def _parts(self, name: str, shape: tuple[int, ...], scheme: Any, first: int) -> list[_Part]:
         """Return the parts of a matrix `name` in one scheme; `first`: its row in the weight."""
         base, stored = name.removesuffix("weight"), scheme.stored(MATRIX, shape)
-        whole = max(t.nbytes for t in stored)
-        ranges = _ranges(shape[-2], whole, self.most_bytes if len(shape) == 2 else None)
+        matrix_bytes = max(t.nbytes for t in stored)
+        ranges = _ranges(shape[-2], matrix_bytes, self.most_bytes if len(shape) == 2 else None)
         shared = {t.name: _variable(t, base, 0, 0, 1) for t in stored if t.shared}
 
         def variables(start: int, stop: int) -> list[relax.Var]:
@@ -170,13 +170,13 @@ def _read(mod: IRModule, block: Any, weights: set[relax.Var]) -> Iterator[relax.
         if not isinstance(call, relax.Call):
             continue
         if call.op in (_PERMUTE, _TAKE):
-            found = call.args[0]
+            weight = call.args[0]
         elif is_tir_call(call) and _is_of_experts(mod[call.args[0].name_hint]):
-            found = call.args[1].fields[-1]
+            weight = call.args[1].fields[-1]
         else:
             continue
-        if found in weights:
-            yield found
+        if weight in weights:
+            yield weight
 
 
 def _is_of_experts(func: Any) -> bool:
@@ -191,14 +191,14 @@ def stored_dtypes(mod: IRModule, quantization: Quantization) -> dict[str, str | 
     Values are the dtypes of stored tensors, and None for parameters that remain unchanged.
     """
     func, read = mod["forward"], matrices(mod)
-    found: dict[str, str | None] = {}
+    dtypes: dict[str, str | None] = {}
     for param in func.params[int(func.attrs["num_input"]) :]:
         if param.name in read:
             for part in quantization.tensors(param.name, _shape(param)):
-                found |= {var.name: str(var.ty.dtype) for var in part.stored}
+                dtypes |= {var.name: str(var.ty.dtype) for var in part.stored}
         else:
-            found[param.name] = None
-    return found
+            dtypes[param.name] = None
+    return dtypes
 
 
 def _shape(var: relax.Var) -> tuple[int, ...]:
@@ -222,10 +222,13 @@ class Quantize:
         }
         (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
         rewriter = _Rewriter(mod, weights, self.quantization)
-        made = rewriter.visit_expr(func)
+        rewritten = rewriter.visit_expr(func)
         params = [new for old in func.params for new in _replaced(old, weights)]
         rewriter.builder_.update_func(
-            var, relax.Function(params, made.body, made.ret_ty, made.is_pure, made.attrs)
+            var,
+            relax.Function(
+                params, rewritten.body, rewritten.ret_ty, rewritten.is_pure, rewritten.attrs
+            ),
         )
         return relax.transform.DeadCodeElimination()(rewriter.builder_.get())
 
@@ -282,7 +285,7 @@ class _Rewriter(PyExprMutator):
 
     def _linear(self, x: relax.Expr, parts: list[_Part], shape: tuple[int, ...]) -> relax.Expr:
         """Return x times the transposed weight; the results of its parts are concatenated."""
-        dtype, made = str(x.ty.dtype), []
+        dtype, products = str(x.ty.dtype), []
         for part in parts:
             rows = part.stop - part.first
             own, scheme, stored = self._in_order(x, part)
@@ -290,8 +293,8 @@ class _Rewriter(PyExprMutator):
             var = self.builder_.add_func(func, "linear")
             ty = relax.TensorType([x.ty.shape[0], rows], dtype)
             call = relax.call_tir(var, [own, *stored], out_ty=ty)
-            made.append(call if len(parts) == 1 else self.builder_.emit(call))
-        return made[0] if len(made) == 1 else relax.op.concat(made, axis=-1)
+            products.append(call if len(parts) == 1 else self.builder_.emit(call))
+        return products[0] if len(products) == 1 else relax.op.concat(products, axis=-1)
 
     def _in_order(self, x: relax.Expr, part: _Part) -> tuple[relax.Expr, Any, list[relax.Var]]:
         """Return x with its columns in the order of a part, and what stores the part's matrix."""
@@ -308,7 +311,7 @@ class _Rewriter(PyExprMutator):
         self, tokens: relax.Expr, parts: list[_Part], shape: tuple[int, ...], ty: Any
     ) -> relax.Expr:
         """Return the embeddings of tokens; each part contributes those of its own rows."""
-        found: relax.Expr | None = None
+        embeddings: relax.Expr | None = None
         for part in parts:
             own = tokens
             if len(parts) > 1:
@@ -318,12 +321,12 @@ class _Rewriter(PyExprMutator):
                 part.scheme, rows, shape[1], str(ty.dtype)
             )
             var = self.builder_.add_func(func, "embedding")
-            made = relax.call_tir(var, [own, *part.stored], out_ty=ty)
-            if found is not None:
-                args = [tokens, self.builder_.emit(made), found]
-                made = self._computed(_from(part.first), "own_rows", *args)
-            found = made if part is parts[-1] else self.builder_.emit(made)
-        return found
+            call = relax.call_tir(var, [own, *part.stored], out_ty=ty)
+            if embeddings is not None:
+                args = [tokens, self.builder_.emit(call), embeddings]
+                call = self._computed(_from(part.first), "own_rows", *args)
+            embeddings = call if part is parts[-1] else self.builder_.emit(call)
+        return embeddings
 
     def _computed(self, func: Callable[..., te.Tensor], name: str, *args: relax.Expr) -> relax.Expr:
         """Return a call to a PrimFunc that is created from a TE function."""
@@ -339,13 +342,13 @@ class _Rewriter(PyExprMutator):
         *args, _ = [self.visit_expr(arg) for arg in call.args[1].fields]
         if len(parts) == 1:
             return self._experts_of(spec, args, parts[0], ty)
-        made = []
+        products = []
         for part in parts:
             own = {**spec, "gate": None, "out_features": part.stop - part.first}
             given = [*args[:-1], self._columns(args[-1], part)] if spec["bias"] else args
             result = relax.TensorType([ty.shape[0], part.stop - part.first], ty.dtype)
-            made.append(self.builder_.emit(self._experts_of(own, given, part, result)))
-        joined = relax.op.concat(made, axis=-1)
+            products.append(self.builder_.emit(self._experts_of(own, given, part, result)))
+        joined = relax.op.concat(products, axis=-1)
         if spec["gate"] is None:
             return joined
         func = self.quantization.references.expert_gate(text, str(ty.dtype))

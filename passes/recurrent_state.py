@@ -42,10 +42,10 @@ class SlotState:
 
 def slot_states(mod: IRModule) -> tuple[SlotState, ...]:
     """Return the states that `forward` needs, in the order of the tensors among its arguments."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    calls_by_shape: dict[tuple[int, ...], list[int]] = {}
     for i, call in enumerate(_recurrences(mod)):
-        found.setdefault(_spec(call).state_shape, []).append(i)
-    return tuple(SlotState(tuple(calls), shape) for shape, calls in found.items())
+        calls_by_shape.setdefault(_spec(call).state_shape, []).append(i)
+    return tuple(SlotState(tuple(calls), shape) for shape, calls in calls_by_shape.items())
 
 
 def _recurrences(mod: IRModule) -> Iterator[relax.Call]:
@@ -100,8 +100,8 @@ def _added(func: relax.Function, slots: relax.Var, states: list[relax.Var]) -> r
     (place,) = [i for i, param in enumerate(inputs) if param.name == "logit_rows"]
     inputs = [*inputs[:place], slots, *inputs[place:], *states]
     params = [*inputs, *func.params[first_weight:]]
-    made = relax.Function(params, func.body, func.ret_ty, func.is_pure, func.attrs)
-    return made.with_attr("num_input", len(inputs))
+    extended = relax.Function(params, func.body, func.ret_ty, func.is_pure, func.attrs)
+    return extended.with_attr("num_input", len(inputs))
 
 
 @mutator

@@ -211,11 +211,11 @@ class _Packing:
 
         def body(b: relax.BlockBuilder) -> relax.Var:
             var = b.add_func(how.pack, "pack")
-            wanted = [
+            arguments = [
                 s if v.ty.dtype == dtype else b.emit(relax.op.astype(s, v.ty.dtype))
                 for s, v, dtype in zip(sources, weight.stored, dtypes, strict=True)
             ]
-            return b.emit(relax.call_tir(var, wanted, types if len(types) > 1 else types[0]))
+            return b.emit(relax.call_tir(var, arguments, types if len(types) > 1 else types[0]))
 
         name = self._function((structural_hash(how.pack), *dtypes), sources, body)
         for i, variable in enumerate(weight.variables):

@@ -40,12 +40,12 @@ class SplitEntries:
             return mod
         mod = mod.clone()  # a copy, because the caller's module must not change
         (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
-        whole = mod[var]
-        results = _results(whole, len(self.entries))
+        forward = mod[var]
+        results = _results(forward, len(self.entries))
         del mod[var]
         builder = relax.BlockBuilder(mod)
         for entry, result in zip(self.entries, results, strict=True):
-            builder.add_func(_returning(whole, result, entry), entry)
+            builder.add_func(_returning(forward, result, entry), entry)
         return builder.get()
 
 
@@ -63,6 +63,6 @@ def _results(func: relax.Function, count: int) -> list[relax.Expr]:
 def _returning(func: relax.Function, result: relax.Expr, name: str) -> relax.Function:
     """Return a copy of `func` with one result, without bindings that only other results need."""
     body = relax.SeqExpr(func.body.blocks, result)
-    made = relax.Function(func.params, body, result.ty, func.is_pure, func.attrs)
-    made = relax.analysis.remove_all_unused(copy_with_new_vars(made))
-    return made.with_attr("global_symbol", name)
+    entry_func = relax.Function(func.params, body, result.ty, func.is_pure, func.attrs)
+    entry_func = relax.analysis.remove_all_unused(copy_with_new_vars(entry_func))
+    return entry_func.with_attr("global_symbol", name)

@@ -41,7 +41,12 @@ NAMES = {
     re.compile(r"^Word$"): "Rule, WeightRule",
 }
 # No such identifier may stand in these folders and files.
-ENFORCED: tuple[str, ...] = ()
+ENFORCED: tuple[str, ...] = (
+    "passes/",
+    "quant/",
+    "tests/passes/",
+    "tests/quant/",
+)
 # Names that are not ours to choose, or are public and stay, with the reason.
 ALLOWED: dict[str, str] = {}
 C_LIKE = {".cc", ".h", ".cuh", ".ts", ".js", ".mjs", ".kt", ".java", ".swift"}

@@ -69,8 +69,8 @@ def _put_byte(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr, byte: tirx.PrimEx
     word = T.reinterpret("int32", pages[page, 0, head, slot, i // 4])
     shift = T.int32(8) * (i % 4)
     others = T.bitwise_and(word, T.bitwise_not(T.shift_left(T.int32(255), shift)))
-    made = T.bitwise_or(others, T.shift_left(T.bitwise_and(byte, T.int32(255)), shift))
-    T.buffer_store(pages, T.reinterpret("uint32", made), [page, 0, head, slot, i // 4])
+    updated = T.bitwise_or(others, T.shift_left(T.bitwise_and(byte, T.int32(255)), shift))
+    T.buffer_store(pages, T.reinterpret("uint32", updated), [page, 0, head, slot, i // 4])
 
 
 def _four_bytes(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr, dtype: str) -> tirx.PrimExpr:

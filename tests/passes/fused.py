@@ -37,7 +37,7 @@ class Target:
 def calls(mod: Any) -> list[tuple[str, list[str], Any]]:
     """(operation, names of the arguments, type) of each call in `forward`; views are left out."""
     names: dict[Any, str] = {p: p.name for p in mod["forward"].params}
-    found: list[tuple[str, list[str], Any]] = []
+    listed: list[tuple[str, list[str], Any]] = []
     for block in mod["forward"].body.blocks:
         for binding in block.bindings:
             value = binding.value
@@ -54,8 +54,8 @@ def calls(mod: Any) -> list[tuple[str, list[str], Any]]:
             named = [names[a] for a in args if isinstance(a, relax.Var)]
             names[binding.var] = op
             if op != "reshape":
-                found.append((op, named, binding.var.ty))
-    return found
+                listed.append((op, named, binding.var.ty))
+    return listed
 
 
 def specs(mod: Any, op: str) -> list[dict[str, Any]]:

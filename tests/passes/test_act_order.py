@@ -12,7 +12,7 @@ from wherry.quant.plan import parts
 from wherry.quant.scheme import find, record
 
 ROWS, COLUMNS = 128, 64
-BASE, ORDERED = find("q4f16_1"), record("q4f16_1_ordered")
+BASE, ACT_ORDER = find("q4f16_1"), record("q4f16_1_ordered")
 
 
 def module(variables, emit):
@@ -38,14 +38,14 @@ def of(order, names, rows):
     """x in an order, times the matrices of some parts."""
 
     def emit(builder, n, x, v):
-        made = []
+        products = []
         for at in order:
             taken = builder.emit(relax.op.take(x, v[at[-1]], axis=1, mode="clip"))
             func = builder.add_func(REFERENCES.linear(BASE, rows, COLUMNS, "float32"), "linear")
             ty = relax.TensorType([n, rows], "float32")
             call = relax.call_tir(func, [taken, *(v[i] for i in at[:-1])], out_ty=ty)
-            made.append(call if len(order) == 1 else builder.emit(call))
-        return made[0] if len(made) == 1 else relax.op.concat(made, axis=-1)
+            products.append(call if len(order) == 1 else builder.emit(call))
+        return products[0] if len(products) == 1 else relax.op.concat(products, axis=-1)
 
     return module(names, emit)
 
@@ -60,11 +60,11 @@ def stored(rows, name, where=""):
 
 CASES = {
     "one order": (
-        {"plan": {"up.weight": ORDERED}},
+        {"plan": {"up.weight": ACT_ORDER}},
         of([(0, 1, 2)], stored(ROWS, "up") | {"up.q_order": ORDER}, ROWS),
     ),
     "a matrix in two buffers has one order": (
-        {"plan": {"up.weight": ORDERED}, "most_bytes": ROWS * COLUMNS // 4},
+        {"plan": {"up.weight": ACT_ORDER}, "most_bytes": ROWS * COLUMNS // 4},
         of(
             [(0, 1, 2), (3, 4, 2)],
             stored(64, "up", "[0:64]") | {"up.q_order": ORDER} | stored(64, "up", "[64:128]"),
@@ -72,7 +72,7 @@ CASES = {
         ),
     ),
     "two orders": (
-        {"plan": {}, "own": {"up.weight": parts("up.weight", [(64, ORDERED), (64, ORDERED)])}},
+        {"plan": {}, "own": {"up.weight": parts("up.weight", [(64, ACT_ORDER), (64, ACT_ORDER)])}},
         of(
             [(0, 1, 2), (3, 4, 5)],
             stored(64, "up.0")
@@ -96,7 +96,9 @@ def test_x_is_reordered(case):
 
 def test_tvm_has_no_warning(capfd):
     """It printed "Fast mode segfaults when there are out-of-bounds indices"."""
-    quantized = Quantize(Quantization(references=REFERENCES, plan={"up.weight": ORDERED}))(before())
+    quantized = Quantize(Quantization(references=REFERENCES, plan={"up.weight": ACT_ORDER}))(
+        before()
+    )
     legal = relax.transform.LegalizeOps()(quantized)
     assert any("take" in g.name_hint for g in legal.get_global_vars())
     assert capfd.readouterr().err == ""

@@ -46,9 +46,9 @@ def no_gate(spec: str, dtype: str) -> object:
 
 
 def test_a_named_weight_is_captured_and_others_stay():
-    made = CaptureLinears(["up"], gate=no_gate)(built(before))
-    assert_structural_equal(made, built(after), map_free_vars=True)
+    captured = CaptureLinears(["up"], gate=no_gate)(built(before))
+    assert_structural_equal(captured, built(after), map_free_vars=True)
 
 
-def test_linears_are_found_in_order_without_what_others_read():
+def test_linears_are_listed_in_order_without_what_others_read():
     assert linears(built(before)) == ["up", "down"]

@@ -34,7 +34,7 @@ def before(norms=()):
             linear = builder.add_func(function("fused_linear", out=WIDTH), "linear")
             rope = builder.add_func(function("rope_append", heads=H), "rope")
             attention = builder.add_func(function("attention", scale=0.5), "attention")
-            x, made = v["x"], []
+            x, outputs = v["x"], []
             for pages in (v["pages"], v["more_pages"]):
                 flat = relax.TensorType((5, WIDTH), "float32")
                 qkv = builder.emit(relax.call_tir(linear, [x, v["weight"]], out_ty=flat))
@@ -49,9 +49,9 @@ def before(norms=()):
                 rows = [v[t] for t in ("positions", "sequences", "query_indptr")]
                 rows += [v["page_indptr"], v["page_ids"]]
                 out = builder.emit(relax.call_tir(attention, [q, *rows, stored], out_ty=heads))
-                made.append(out)
+                outputs.append(out)
                 x = builder.emit(relax.op.reshape(out, (5, 8)))
-            out = builder.emit_output(relax.op.add(*made))
+            out = builder.emit_output(relax.op.add(*outputs))
         builder.emit_func_output(out)
     return builder.get()
 
@@ -61,11 +61,11 @@ def test_rotation_append_and_attention_are_one_call(norms):
     size = lambda sizes: 100 * sizes["r"] + 10 * sizes["n"] + sizes["p"]  # noqa: E731
     table = {"scratch": (((size,), "int32"),)}
     target = Target(batch_table=table, paged_attention={"scratch": ((("n", 3), "float32"),)})
-    found = calls(FuseAttention(target)(before(norms)))
-    ops = [op for op, _, _ in found]
+    fused = calls(FuseAttention(target)(before(norms)))
+    ops = [op for op, _, _ in fused]
     layer = ["fused_linear", "paged_attention"]
     assert sorted(ops) == sorted(["batch_table", *layer, *layer, "add"])  # one table for all
-    by_op = {op: (args, ty) for op, args, ty in found}
+    by_op = {op: (args, ty) for op, args, ty in fused}
     assert by_op["batch_table"][0] == [*TABLE[:2], "query_indptr", *TABLE[2:]]
     assert tuple(map(int, by_op["batch_table"][1].shape)) == (257,)  # r 2, n 5, p 7
     args, ty = by_op["paged_attention"]
@@ -78,8 +78,8 @@ def test_the_linear_goes_in_where_the_target_has_that():
     norms = ("q_norm", "k_norm")
     table = {"scratch": (((9,), "int32"),)}
     target = Target(batch_table=table, paged_attention={}, qkv_attention={"joined": True})
-    found = calls(FuseAttention(target)(before(norms)))
-    by_op = {op: args for op, args, _ in found}
+    fused = calls(FuseAttention(target)(before(norms)))
+    by_op = {op: args for op, args, _ in fused}
     assert by_op.keys() == {"batch_table", "join_norms", "qkv_attention", "add"}
     assert by_op["join_norms"] == list(norms)
     assert by_op["qkv_attention"][1:] == [
@@ -96,5 +96,5 @@ HAS_TABLE = {"batch_table": {"scratch": (((9,), "int32"),)}}
 
 @pytest.mark.parametrize("answers", [{}, HAS_TABLE, {"paged_attention": {}}])
 def test_what_the_target_has_not_stays(answers):
-    found = [op for op, _, _ in calls(FuseAttention(Target(**answers))(before()))]
-    assert found == ["fused_linear", "rope_append", "attention"] * 2 + ["add"]
+    ops = [op for op, _, _ in calls(FuseAttention(Target(**answers))(before()))]
+    assert ops == ["fused_linear", "rope_append", "attention"] * 2 + ["add"]

@@ -27,8 +27,8 @@ def before(*, combined=True, read_twice=False, right=False):
     builder = relax.BlockBuilder()
     with builder.function("forward", [r, g, w]):
         with builder.dataflow():
-            made = function("expert_linear", combined=combined, residual=False)
-            down = builder.add_func(made, "down")
+            func = function("expert_linear", combined=combined, residual=False)
+            down = builder.add_func(func, "down")
             y = builder.emit(relax.call_tir(down, [g, w], out_ty=ROWS))
             out = relax.op.add(y, r) if right else relax.op.add(r, y)
             if read_twice:

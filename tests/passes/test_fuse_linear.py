@@ -52,30 +52,30 @@ def test_norm_gate_and_residual_go_into_their_linears():
 
 
 def test_the_spec_says_what_was_fused():
-    asked = []
+    seen_specs = []
 
     def accepts(_op, spec):
-        asked.append(spec)
+        seen_specs.append(spec)
         return True
 
     FuseLinear(Target(accepts, fused_linear={}))(before())
     floats = {"x_dtype": "float32", "y_dtype": "float32"}
     gated = {"out": 16, "norm_eps": NORM_EPS, "gated": True, "residual": False} | floats
     summed = {"out": 8, "norm_eps": None, "gated": False, "residual": True} | floats
-    assert asked[1] == gated and asked[-1] == summed
+    assert seen_specs[1] == gated and seen_specs[-1] == summed
 
 
 def test_a_result_that_is_read_elsewhere_stays():
-    found = calls(FuseLinear(Target(fused_linear={}))(before(read_twice=True)))
-    assert [op for op, _, _ in found] == ["fused_linear", "fused_linear", "add", "multiply"]
+    fused = calls(FuseLinear(Target(fused_linear={}))(before(read_twice=True)))
+    assert [op for op, _, _ in fused] == ["fused_linear", "fused_linear", "add", "multiply"]
 
 
 def test_what_the_target_has_not_stays():
     only_plain = Target(
         lambda _, spec: not spec["gated"] and spec["norm_eps"] is None, fused_linear={}
     )
-    found = [op for op, _, _ in calls(FuseLinear(only_plain)(before()))]
-    assert found == ["rms_norm", "fused_linear", "swiglu", "fused_linear"]
+    ops = [op for op, _, _ in calls(FuseLinear(only_plain)(before()))]
+    assert ops == ["rms_norm", "fused_linear", "swiglu", "fused_linear"]
     nothing = FuseLinear(Target())(before())
     assert [op for op, _, _ in calls(nothing)] == ["rms_norm", "linear", "swiglu", "linear", "add"]
     assert [spec["out"] for spec in specs(nothing, "linear")] == [16, 8]
@@ -84,8 +84,8 @@ def test_what_the_target_has_not_stays():
 def test_weights_of_a_layout_of_their_own_are_packed_once_each():
     packed = {"packed": ((32,), "uint32"), "pack": function(), "scratch": SCRATCH}
     mod = FuseLinear(Target(fused_linear=packed))(before())
-    found = calls(mod)
-    assert [(op, args) for op, args, _ in found] == [
+    listed = calls(mod)
+    assert [(op, args) for op, args, _ in listed] == [
         ("pack_linear", ["first"]),  # one function of weights alone, because their shape is one
         ("fused_linear", ["x", "w", "pack_linear"]),
         ("pack_linear", ["second"]),

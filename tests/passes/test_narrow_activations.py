@@ -23,12 +23,12 @@ class Target:
         self.missing = missing
 
     def kernel(self, op, spec):
-        found = json.loads(spec)
-        if self.missing(op, found):
+        fields = json.loads(spec)
+        if self.missing(op, fields):
             return None
-        inner = found["linear"]["y_dtype"] if op == "qkv_attention" else "float32"
+        inner = fields["linear"]["y_dtype"] if op == "qkv_attention" else "float32"
         scratch = ((("n", 3), inner),) if not op.endswith("linear") else ()
-        return type("Kernel", (), {"compute": function(op, **found), "scratch": scratch})()
+        return type("Kernel", (), {"compute": function(op, **fields), "scratch": scratch})()
 
 
 def ty(shape, dtype="float32"):
@@ -46,8 +46,8 @@ def layer(builder, x, pages, *, joined=False, read=None):
         attend = builder.add_func(function("paged_attention", **ATTENTION), "attend")
         qkv = builder.emit(relax.call_tir(linear, [x], out_ty=ty(FLAT)))
         given = builder.emit(relax.op.reshape(qkv, HEADS))
-    made = [pages.ty, ty(HEADS), ty((5, 3))]
-    call = relax.call_tir_inplace(attend, relax.Tuple([given, pages]), [1, -1, -1], made)
+    out_types = [pages.ty, ty(HEADS), ty((5, 3))]
+    call = relax.call_tir_inplace(attend, relax.Tuple([given, pages]), [1, -1, -1], out_types)
     out = builder.emit(relax.TupleGetItem(builder.emit(call), 1))
     out = builder.emit(relax.op.reshape(out, FLAT))
     y = builder.emit(relax.call_tir(last, [out, x], out_ty=ty(FLAT)))
@@ -66,30 +66,30 @@ def narrowed(**options):
     return NarrowActivations(Target())(builder.get())
 
 
-def dtypes(found):
-    return [t.dtype for t in (found.fields if isinstance(found, relax.TupleType) else [found])]
+def dtypes(result):
+    return [t.dtype for t in (result.fields if isinstance(result, relax.TupleType) else [result])]
 
 
 def test_between_kernels_is_float16_and_the_sum_is_not():
     mod = narrowed()
-    made = [(op, dtypes(found)) for op, _, found in calls(mod)]
-    assert made == [
+    written = [(op, dtypes(result)) for op, _, result in calls(mod)]
+    assert written == [
         ("fused_linear", ["float16"]),
         ("paged_attention", ["float16", "float16", "float32"]),  # pages, result, its own memory
         ("fused_linear", ["float32"]),
         ("fused_linear", ["float32"]),  # is returned
     ]
-    asked = [(s["x_dtype"], s["y_dtype"]) for s in specs(mod, "fused_linear")]
+    linears = [(s["x_dtype"], s["y_dtype"]) for s in specs(mod, "fused_linear")]
     single, half = "float32", "float16"
-    assert asked == [(single, half), (half, single), (single, single)]
+    assert linears == [(single, half), (half, single), (single, single)]
     assert specs(mod, "paged_attention") == [{"qkv_dtype": half, "out_dtype": half}]
 
 
 def test_what_a_kernel_keeps_for_itself_is_float16_too():
     mod = narrowed(joined=True)
-    (found,) = specs(mod, "qkv_attention")
+    (spec,) = specs(mod, "qkv_attention")
     half = {"qkv_dtype": "float16", "out_dtype": "float16"}
-    assert found == {"linear": {"x_dtype": "float32", "y_dtype": "float16"}, "attention": half}
+    assert spec == {"linear": {"x_dtype": "float32", "y_dtype": "float16"}, "attention": half}
     assert dtypes(calls(mod)[0][2]) == ["float16", "float16", "float16"]
 
 
@@ -105,14 +105,14 @@ def experts(target, *, scheduled=True):
     x = relax.Var("x", ty(FLAT))
     builder = relax.BlockBuilder()
 
-    def made(**more):
+    def expert_linear(**more):
         func = function("expert_linear", **F32, **more)
         return func.with_attr(IS_SCHEDULED, True) if scheduled else func
 
     with builder.function("forward", [x]):
         with builder.dataflow():
-            up = builder.add_func(made(residual=False), "up")
-            down = builder.add_func(made(residual=True), "down")
+            up = builder.add_func(expert_linear(residual=False), "up")
+            down = builder.add_func(expert_linear(residual=True), "down")
             h = builder.emit(relax.call_tir(up, [x], out_ty=ty((10, 4))))
             y = builder.emit_output(relax.call_tir(down, [h, x], out_ty=ty(FLAT)))
         builder.emit_func_output(y)
@@ -123,12 +123,15 @@ def test_what_experts_hand_on():
     single, half = "float32", "float16"
     for scheduled, between in ((True, half), (False, single)):
         mod = experts(Target(), scheduled=scheduled)
-        assert [dtypes(found) for _, _, found in calls(mod)] == [[between], [single]]
-        asked = [(s["x_dtype"], s["y_dtype"]) for s in specs(mod, "expert_linear")]
-        assert asked == [(single, between), (between, single)]
+        assert [dtypes(result) for _, _, result in calls(mod)] == [[between], [single]]
+        linears = [(s["x_dtype"], s["y_dtype"]) for s in specs(mod, "expert_linear")]
+        assert linears == [(single, between), (between, single)]
 
 
 @pytest.mark.parametrize("where", ["x_dtype", "y_dtype"])
 def test_experts_of_which_one_has_no_kernel_of_float16(where):
     missing = Target(lambda op, spec: op == "expert_linear" and spec[where] == "float16")
-    assert [dtypes(found) for _, _, found in calls(experts(missing))] == [["float32"], ["float32"]]
+    assert [dtypes(result) for _, _, result in calls(experts(missing))] == [
+        ["float32"],
+        ["float32"],
+    ]

@@ -53,8 +53,8 @@ class Function:
     def finished(self, layers) -> object:
         with self.builder.function("forward", list(self.v.values()), {"num_input": self.inputs}):
             with self.builder.dataflow():
-                made = [layer(self) for layer in layers]
-                out = self.builder.emit_output(relax.Tuple(made))
+                outputs = [layer(self) for layer in layers]
+                out = self.builder.emit_output(relax.Tuple(outputs))
             self.builder.emit_func_output(out)
         return self.builder.get()
 

@@ -24,8 +24,8 @@ def test_levels_of_a_cpu_share_no_symbol(tmp_path):
     for library, prefix in libraries:
         with tarfile.open(folder / library) as archive:
             archive.extractall(tmp_path / library, filter="data")
-        found = [o for p in (tmp_path / library).iterdir() for o in object_files.read(p)]
-        names = frozenset().union(*(o.defined for o in found))
+        objects = [o for p in (tmp_path / library).iterdir() for o in object_files.read(p)]
+        names = frozenset().union(*(o.defined for o in objects))
         # The others are LLVM's own weak functions, of which a linker takes one.
         defined.append({name for name in names if "tvm_ffi" in name})
         assert all(prefix in name for name in defined[-1]), sorted(defined[-1])[:5]

@@ -117,28 +117,28 @@ FLOATING = {name: (shape, "float32") for name, shape in SHAPES.items()}
 
 
 def test_every_layer_reads_what_its_own_scheme_stores():
-    made = Quantize(quantization())(Function(FLOATING).finished(before))
-    assert_structural_equal(made, Function(STORED).finished(after), map_free_vars=True)
-    assert [p.name for p in made["forward"].params] == ["tokens", *STORED]
-    relax.analysis.well_formed(made)  # raises at the first violation
+    quantized = Quantize(quantization())(Function(FLOATING).finished(before))
+    assert_structural_equal(quantized, Function(STORED).finished(after), map_free_vars=True)
+    assert [p.name for p in quantized["forward"].params] == ["tokens", *STORED]
+    relax.analysis.well_formed(quantized)  # raises at the first violation
 
 
 def test_the_dtypes_on_disk_are_known_before_the_pass():
-    found = stored_dtypes(Function(FLOATING).finished(before), quantization())
-    wanted = {name: dtype for name, (_, dtype) in STORED.items()} | {"norm.weight": None}
-    assert list(found.items()) == [(name, wanted[name]) for name in STORED]
+    dtypes = stored_dtypes(Function(FLOATING).finished(before), quantization())
+    expected = {name: dtype for name, (_, dtype) in STORED.items()} | {"norm.weight": None}
+    assert list(dtypes.items()) == [(name, expected[name]) for name in STORED]
 
 
 def test_a_matrix_that_a_target_cannot_bind_becomes_several():
     mod = Function(FLOATING).finished(before)
-    made = Quantize(quantization(most_bytes=64 * 64))(mod)
-    relax.analysis.well_formed(made)  # raises at the first violation
-    names = [p.name for p in made["forward"].params]
+    quantized = Quantize(quantization(most_bytes=64 * 64))(mod)
+    relax.analysis.well_formed(quantized)  # raises at the first violation
+    names = [p.name for p in quantized["forward"].params]
     assert names[1:5] == [
         f"embed.q_{kind}[{rows}]" for rows in ("0:64", "64:96") for kind in ("weight", "scale")
     ]
     assert "up.q_weight" in names and "experts.q_weight" in names  # a stack is never cut
-    functions = [v.name_hint for v in made.get_global_vars()]
+    functions = [v.name_hint for v in quantized.get_global_vars()]
     assert sum(name.startswith("embedding") for name in functions) == 2
     assert {"own_tokens", "own_rows"} <= {name.rstrip("0123456789") for name in functions}
 
@@ -150,18 +150,18 @@ def test_rows_of_a_matrix_in_several_schemes():
         "embed.weight": parts("embed.weight", [(64, find("q4f16_1")), (32, record("Q8_0"))]),
         "norm.weight": parts("norm.weight", [(D, EXACT)]),
     }
-    made = Quantize(quantization(own=own))(Function(FLOATING).finished(before))
-    relax.analysis.well_formed(made)  # raises at the first violation
-    names = {p.name: p for p in made["forward"].params}
-    found = [name for name in names if name.startswith(("up", "embed", "norm"))]
-    assert found == [
+    quantized = Quantize(quantization(own=own))(Function(FLOATING).finished(before))
+    relax.analysis.well_formed(quantized)  # raises at the first violation
+    names = {p.name: p for p in quantized["forward"].params}
+    parameters = [name for name in names if name.startswith(("up", "embed", "norm"))]
+    assert parameters == [
         *("embed.0.q_weight", "embed.0.q_scale", "embed.1.q_weight", "embed.1.q_scale"),
         "norm.weight",
         *("up.0.q_weight", "up.0.q_scale"),
         *("up.1.q_weight", "up.1.q_high", "up.1.q_scale", "up.1.q_min"),
     ]
     assert [int(d) for d in names["up.1.q_high"].ty.shape] == [32, D // 32]
-    text = made["forward"].script()
+    text = quantized["forward"].script()
     assert text.count("R.concat") == 2  # `up`, and the table as the head
     dtypes = stored_dtypes(Function(FLOATING).finished(before), quantization(own=own))
     assert (dtypes["up.1.q_min"], dtypes["norm.weight"]) == ("float16", None)
@@ -188,8 +188,8 @@ def experts(names: dict, emit: Callable) -> object:
 
 def test_experts_whose_gate_is_in_another_scheme():
     """Each half is multiplied by itself, and the gate is computed from both."""
-    made = {"experts": EXPERTS, "top_k": 2, "in_features": D, "bias": True}
-    whole = ExpertLinearSpec(scheme="f32", out_features=2 * D, gate="silu", **made)
+    common = {"experts": EXPERTS, "top_k": 2, "in_features": D, "bias": True}
+    fused = ExpertLinearSpec(scheme="f32", out_features=2 * D, gate="silu", **common)
     bias = {"experts.bias": ((EXPERTS, 2 * D), "float32")}
     both = (find("q8f16_1"), find("q4f16_1"))
 
@@ -200,14 +200,14 @@ def test_experts_whose_gate_is_in_another_scheme():
 
     def floats(f, args):
         weight = te.placeholder((EXPERTS, 2 * D, D), "float32", "weight")
-        func = expert_linear(asdict(whole), FLOATS, [weight], "float32")
+        func = expert_linear(asdict(fused), FLOATS, [weight], "float32")
         stored = [f.v["experts.bias"], f.v["experts.weight"]]
         return call(f, "expert_linear", func, [*args, *stored], D)
 
     def apart(f, args):
         results = []
         for i, scheme in enumerate(both):
-            own = ExpertLinearSpec(out_features=D, **made, **scheme.kernel_spec())
+            own = ExpertLinearSpec(out_features=D, **common, **scheme.kernel_spec())
             cut = relax.op.strided_slice(f.v["experts.bias"], [1], [i * D], [(i + 1) * D])
             stored = [f.builder.emit(cut)]
             stored += [v for name, v in f.v.items() if name.startswith(f"experts.{i}.")]
@@ -216,7 +216,7 @@ def test_experts_whose_gate_is_in_another_scheme():
             results.append(f.builder.emit(one))
         joined = f.builder.emit(relax.op.concat(results, axis=-1))
         return call(
-            f, "expert_gate", REFERENCES.expert_gate(whole.to_json(), "float32"), [joined], D
+            f, "expert_gate", REFERENCES.expert_gate(fused.to_json(), "float32"), [joined], D
         )
 
     stored = {

@@ -42,19 +42,19 @@ def test_each_call_gets_a_state_of_its_own():
     mod = program(NARROW, OTHER, NARROW)
     states = slot_states(mod)
     assert states == (SlotState((0, 2), (3, 8)), SlotState((1,), (2, 8)))
-    made = RecurrentState(states)(mod)
-    names = [param.name for param in made["forward"].params]
+    rewritten = RecurrentState(states)(mod)
+    names = [param.name for param in rewritten["forward"].params]
     states_of = ["slot_state_0", "slot_state_2", "slot_state_1"]
     arrays = ["x", "sequences", "query_indptr", "slots", "logit_rows"]
     assert names == [*arrays, *states_of, "w0", "w1", "w2"]
-    assert int(made["forward"].attrs["num_input"]) == 8
+    assert int(rewritten["forward"].attrs["num_input"]) == 8
     calls = [
         binding.value
-        for block in made["forward"].body.blocks
+        for block in rewritten["forward"].body.blocks
         for binding in block.bindings
         if isinstance(binding.value, relax.Call)
     ]
-    read = [(call.args[1].fields[-1].name, tag_of(made[call.args[0]])) for call in calls]
+    read = [(call.args[1].fields[-1].name, tag_of(rewritten[call.args[0]])) for call in calls]
     specs = (NARROW, OTHER, NARROW)
     assert read == [
         (f"slot_state_{i}", ("short_conv", spec.to_json())) for i, spec in enumerate(specs)

@@ -97,8 +97,8 @@ def expected():
     with builder.function("pack_0", [stored]):
         with builder.dataflow():
             var = builder.add_func(transpose, "pack")
-            made = builder.emit(relax.call_tir(var, [stored], out_ty=PACKED))
-            out = builder.emit_output(made)
+            packed = builder.emit(relax.call_tir(var, [stored], out_ty=PACKED))
+            out = builder.emit_output(packed)
         builder.emit_func_output(out)
     return builder.get()
 
@@ -180,17 +180,17 @@ def biased(x: T.Buffer((4, 2)), b: T.Buffer((2,)), w: T.Buffer((2, 2)), y: T.Buf
             y[vi, vj] = y[vi, vj] + x[vi, vk] * w[vk, vj]
 
 
-class Asked:
-    """A target with a biased linear, without an activation; `asked` has the specs it heard of."""
+class RecordingTarget:
+    """A target with a biased linear, without an activation; `specs` are those that it heard of."""
 
     def __init__(self, activations=(None,)):
-        self.activations, self.asked = activations, []
+        self.activations, self.specs = activations, []
 
     def kernel(self, op, spec):
         if op != "biased_linear":
             return Packed() if op == "linear" else None
-        self.asked.append(json.loads(spec))
-        if self.asked[-1]["activation"] not in self.activations:
+        self.specs.append(json.loads(spec))
+        if self.specs[-1]["activation"] not in self.activations:
             return None
         return type("Biased", (Packed,), {"compute": biased, "inputs": 2})()
 
@@ -221,16 +221,16 @@ BOTH = {"a.weight": "float16", "a.bias": "float32"}
 
 
 def test_a_bias_and_an_activation_go_into_the_kernel():
-    kernels = Asked((None, "relu"))
+    kernels = RecordingTarget((None, "relu"))
     after = SelectKernels(kernels, BOTH)(layer())
     assert called(after) == ["biased_linear_kernel"]
-    assert kernels.asked == [{"k": 2, "activation": a} for a in (None, "relu")]
+    assert kernels.specs == [{"k": 2, "activation": a} for a in (None, "relu")]
     names = [p["name"] for p in json.loads(str(after.attrs[PARAMS]))]
     assert names == ["a.bias", "a.packed_0"]
 
 
 def test_an_activation_without_such_a_kernel_stays():
-    after = SelectKernels(Asked(), BOTH)(layer())
+    after = SelectKernels(RecordingTarget(), BOTH)(layer())
     assert called(after) == ["biased_linear_kernel", "activation"]
 
 
@@ -238,6 +238,6 @@ def test_an_activation_without_such_a_kernel_stays():
     "mod", [layer(reads_twice=True), layer(bias=relax.TensorType((1,), "float32"))]
 )
 def test_what_is_no_bias_or_has_another_reader_stays(mod):
-    kernels = Asked()
+    kernels = RecordingTarget()
     after = SelectKernels(kernels, BOTH)(mod)
-    assert called(after)[0] == "linear_kernel" and not kernels.asked
+    assert called(after)[0] == "linear_kernel" and not kernels.specs

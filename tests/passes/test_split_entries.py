@@ -54,10 +54,10 @@ def test_before_and_after():
 def test_one_entry_of_another_name():
     alone = Expected.clone()
     del alone["embed"]
-    made = SplitEntries(("embed",))(alone)
-    assert {v.name_hint for v in made.get_global_vars()} == {"embed", "pack"}
-    assert made["embed"].attrs["global_symbol"] == "embed"
-    assert_structural_equal(made["embed"].body, Expected["forward"].body, map_free_vars=True)
+    split = SplitEntries(("embed",))(alone)
+    assert {v.name_hint for v in split.get_global_vars()} == {"embed", "pack"}
+    assert split["embed"].attrs["global_symbol"] == "embed"
+    assert_structural_equal(split["embed"].body, Expected["forward"].body, map_free_vars=True)
 
 
 def test_the_usual_entry_stays():
