@@ -108,21 +108,21 @@ def allocate(
         if progress:
             progress("measure", len(options), len(units))
     budget = int(mix.bits / 8 * sum(prod(unit.shape) for unit in units))
-    found: dict[str, list[tuple[int, Scheme]]] = {}
+    by_name: dict[str, list[tuple[int, Scheme]]] = {}
     for unit, option in zip(units, chosen(options, budget), strict=True):
-        rows = found.setdefault(unit.name, [])
+        rows = by_name.setdefault(unit.name, [])
         before = rows.pop()[0] if rows and rows[-1][1] == option.scheme else 0
         rows.append((before + unit.shape[-2], option.scheme))
     return {
         name: parts(name, rows)
-        for name, rows in found.items()
+        for name, rows in by_name.items()
         if len(rows) > 1 or rows[0][1] != mix.base
     }
 
 
 def of_checkpoint(
     mix: Mix,
-    made: WeightPlan,
+    weight_plan: WeightPlan,
     checkpoint: Checkpoint,
     exact: Collection[str],
     types: Collection[str],
@@ -132,13 +132,13 @@ def of_checkpoint(
 
     Args:
         mix: the mix.
-        made: the plan of the model's parameters.
+        weight_plan: the plan of the model's parameters.
         checkpoint: the source of their weights.
         exact: names of parameters that stay float32.
         types: as in `allocate`.
         progress: as in `allocate`.
     """
-    plans = {p.name: p for p in made.parameters}
+    plans = {p.name: p for p in weight_plan.parameters}
     shapes = {name: p.shape for name, p in plans.items()}
     if mix.bits is None:
         return mix.uniform(matrices(shapes, mix.base, exact))
@@ -175,15 +175,15 @@ def units_of(
     Without `plans`, which tell the matrices that a parameter joins, it is each parameter.
     """
     tied = not any("lm_head" in name for name in shapes)
-    found: list[tuple[str, int, Shape, list[tuple[str, float]]]] = []
+    pieces: list[tuple[str, int, Shape, list[tuple[str, float]]]] = []
     for name, shape in shapes.items():
         joined = _joined(name, shape, plans[name] if plans else None, tied)
         for first, rows, kinds in joined:
-            found.append((name, first, (*shape[:-2], rows, shape[-1]), kinds))
-    count = Counter(kind for *_, kinds in found for kind, _ in kinds)
+            pieces.append((name, first, (*shape[:-2], rows, shape[-1]), kinds))
+    count = Counter(kind for *_, kinds in pieces for kind, _ in kinds)
     return [
         Unit(name, first, shape, sum(factor / count[kind] for kind, factor in kinds))
-        for name, first, shape, kinds in found
+        for name, first, shape, kinds in pieces
     ]
 
 
@@ -191,18 +191,18 @@ def _joined(
     name: str, shape: Shape, plan: ParameterPlan | None, tied: bool
 ) -> list[tuple[int, int, list[tuple[str, float]]]]:
     """Return (first row, rows, kinds) of the units of a parameter."""
-    whole = [(0, shape[-2], [_kind(name, tied)])]
+    uniform = [(0, shape[-2], [_kind(name, tied)])]
     if plan is None or len(plan.pieces) < 2 or plan.axis or len(shape) != 2 or plan.unpacked:
-        return whole
-    found: list[tuple[int, int, list[tuple[str, float]]]] = []
+        return uniform
+    runs: list[tuple[int, int, list[tuple[str, float]]]] = []
     for piece in plan.pieces:
         kind, rows = _kind(piece.name, tied), piece.stop - piece.start
-        if found and not _differ(found[-1], kind[1] / rows):
-            first, before, kinds = found.pop()
-            found.append((first, before + rows, [*kinds, kind]))
+        if runs and not _differ(runs[-1], kind[1] / rows):
+            first, before, kinds = runs.pop()
+            runs.append((first, before + rows, [*kinds, kind]))
         else:
-            found.append((piece.start, rows, [kind]))
-    return found if len(found) > 1 else whole
+            runs.append((piece.start, rows, [kind]))
+    return runs if len(runs) > 1 else uniform
 
 
 def _differ(unit: tuple[int, int, list[tuple[str, float]]], density: float) -> bool:
@@ -222,15 +222,15 @@ def _kind(name: str, tied: bool) -> tuple[str, float]:
 def _options(unit: Unit, rows: Floats, types: Collection[str]) -> list[Option]:
     """Return the types that a unit may have, with their losses."""
     power = float(np.square(rows, dtype=np.float64).sum())
-    found = []
+    options = []
     for scheme in _fitting(unit, types):
         with np.errstate(invalid="ignore", over="ignore"):  # the conversion reports such numbers
             wrong = scheme.decode(scheme.encode(rows), rows.shape[-1]) - rows
             relative = float(np.square(wrong, dtype=np.float64).sum()) / max(power, 1e-300)
         nbytes = sum(tensor.nbytes for tensor in scheme.stored(unit.name, unit.shape))
         loss = unit.factor * (relative + _LARGE * relative**2)
-        found.append(Option(scheme, nbytes, loss if np.isfinite(loss) else 0.0))
-    return found
+        options.append(Option(scheme, nbytes, loss if np.isfinite(loss) else 0.0))
+    return options
 
 
 def _fitting(unit: Unit, types: Collection[str]) -> list[Encoder]:
@@ -270,13 +270,13 @@ def _gain(hull: Sequence[Option], n: int) -> float:
 
 def _hull(options: Sequence[Option]) -> list[Option]:
     """Return the options on the lower convex hull, from the smallest to the least loss."""
-    found: list[Option] = []
+    hull: list[Option] = []
     for option in sorted(options, key=lambda o: (o.nbytes, o.loss)):
-        if found and option.loss >= found[-1].loss:
+        if hull and option.loss >= hull[-1].loss:
             continue
-        if found and option.nbytes == found[-1].nbytes:
+        if hull and option.nbytes == hull[-1].nbytes:
             continue
-        while len(found) > 1 and _gain(found[-2:], 0) <= _gain([found[-1], option], 0):
-            found.pop()
-        found.append(option)
-    return found
+        while len(hull) > 1 and _gain(hull[-2:], 0) <= _gain([hull[-1], option], 0):
+            hull.pop()
+        hull.append(option)
+    return hull

@@ -42,7 +42,7 @@ from wherry.targets.toolchains.web import core_digest
 from .calibration.choice import AUTO, NONE, calibration_of, fits
 from .calibration.encode import Calibration
 from .checkpoint.kept import ANY, NOTHING, Allowed, KeptSchemes
-from .choices import Choice, Choices
+from .choices import CompileArguments, CompileOptions
 from .choices import Limits as Limits
 from .convert import ModelWeights, convert
 from .draft_head import joined
@@ -79,9 +79,9 @@ def convert_model(
             checkpoint, else q4f16_1.
         allowed: without a scheme, the checkpoint's schemes in which weights stay, and the block
             types that a mix ("auto:4.5") may choose from.
-        calibration: "auto", "none", "builtin" or a text file; see `Choice.calibration`.
+        calibration: "auto", "none", "builtin" or a text file; see `CompileOptions.calibration`.
         drafts: whether the block of multi-token prediction is among the weights, or the EAGLE-3
-            head that is among them in its place; see `Choice.draft_head`.
+            head that is among them in its place; see `CompileOptions.draft_head`.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
@@ -175,7 +175,7 @@ def ensure_artifact(
     dump: Path | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
-    **choices: Unpack[Choices],
+    **choices: Unpack[CompileArguments],
 ) -> Path:
     """Return the compiled folder of `model`; compile it if the cache has none for the same inputs.
 
@@ -188,9 +188,9 @@ def ensure_artifact(
             compilation.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify the hashes of all existing files, even of files verified before.
-        choices: the fields of `Choice`.
+        choices: the fields of `CompileOptions`.
     """
-    choice = Choice(**choices)
+    choice = CompileOptions(**choices)
     _ = choice.preset, choice.mix, choice.drafts  # report errors now, not after a conversion
     weights, described = _converted(
         model,
@@ -217,7 +217,7 @@ def ensure_artifact(
         raise UsageError(
             f"{out} has files and is not a compiled model; choose another folder: -o DIR"
         )
-    if dump is None and _is_made(folder, key, weights, thorough):
+    if dump is None and _is_current(folder, key, weights, thorough):
         if out is None:
             touch(folder)
         return folder
@@ -227,7 +227,7 @@ def ensure_artifact(
         # repair suffices.
         if dump is None and _is_repaired(folder, key, weights, thorough):
             return folder
-        made = Compilation(
+        compilation = Compilation(
             described=described,
             weights=weights,
             scheme=scheme,
@@ -239,13 +239,13 @@ def ensure_artifact(
             key=key,
             linked=linked,
         )
-        package(folder, made, dump=dump, progress=progress)
+        package(folder, compilation, dump=dump, progress=progress)
         # Linking a weight file changes only its ctime. A copied file is new: its record is not
         # known yet.
         taken, files = files_of(weights), read_manifest(folder).files
         integrity.keep(weights, taken)
-        whole = [n for n in files if n not in taken or (folder / n).samefile(weights / n)]
-        integrity.keep(folder, {n: files[n] for n in whole})
+        unchanged = [n for n in files if n not in taken or (folder / n).samefile(weights / n)]
+        integrity.keep(folder, {n: files[n] for n in unchanged})
     return folder
 
 
@@ -300,7 +300,7 @@ def _own_code() -> str:
     return digest.hexdigest()
 
 
-def _is_made(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
+def _is_current(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
     """Return whether `folder` was compiled from the inputs of `key` and is complete."""
     try:
         manifest = read_manifest(folder)
@@ -312,7 +312,7 @@ def _is_made(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
 
 
 def _is_repaired(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
-    """Return whether `folder` is current, as `_is_made`, after repairing what needs no compilation.
+    """Return whether `folder` is current, as `_is_current` does, after repairs without compilation.
 
     Damage is reported in the log.
     """

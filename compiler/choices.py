@@ -16,7 +16,7 @@ from wherry.targets.target import find as find_target
 
 from .checkpoint.kept import NOTHING, KeptSchemes
 from .library.build import Deployment
-from .library.export import is_whole, reads_source
+from .library.export import is_bidirectional, reads_source
 from .load import Described
 
 # Rows of an encoder's step at most, and so tokens of a text, unless the user asks for more: the
@@ -50,9 +50,9 @@ class Limits:
         """
         given = {name: value for name, value in asdict(self).items() if value is not None}
         usual = {"context": described.config.context}
-        one_step = is_whole(described.config) or reads_source(described.config)
+        one_step = is_bidirectional(described.config) or reads_source(described.config)
         if one_step:
-            usual = _of_whole_texts(usual["context"], **given)
+            usual = _of_one_step(usual["context"], **given)
         deployment = Deployment(**usual | given)
         problems = [f"{n} is {v}, at least 1 is needed" for n, v in given.items() if v < 1]
         if deployment.context > described.config.longest:
@@ -75,7 +75,7 @@ class Limits:
         return deployment
 
 
-def _of_whole_texts(
+def _of_one_step(
     longest: int, context: int | None = None, prefill_chunk: int | None = None, **_others: int
 ) -> dict[str, int]:
     """Return context and rows of a step where an encoder reads a text, which has to be in one."""
@@ -85,8 +85,8 @@ def _of_whole_texts(
     return {"context": context, "prefill_chunk": max(context, usual)}
 
 
-class Choices(TypedDict, total=False):
-    """Keyword arguments of `ensure_artifact` and `forecast`; `Choice` explains each."""
+class CompileArguments(TypedDict, total=False):
+    """Keyword arguments of `ensure_artifact` and `forecast`; `CompileOptions` explains each."""
 
     target: str
     host: str | None
@@ -103,7 +103,7 @@ class Choices(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class CompileOptions:
     """What to compile for: target, host, quantization scheme, dtypes and limits."""
 
     target: str = "auto"  # name of a target preset; "auto": the fastest target of this machine
@@ -208,7 +208,7 @@ class Choice:
         experts = kept_in(self._in_all(lambda kernels: kernels.expert_blocks))
         return KeptSchemes(portable() | matrices, portable() | experts)
 
-    def in_scheme(self, name: str) -> Choice:
+    def in_scheme(self, name: str) -> CompileOptions:
         """This choice with the scheme of what is not kept, if it names none."""
         return replace(self, quant=name) if self.quant in (None, KEPT) else self
 

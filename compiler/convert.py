@@ -123,8 +123,8 @@ def _refuse_others(out: Path, job: Job) -> None:
     """
     if any((out / name).exists() for name in (MARKER, JOURNAL, INDEX)) or any(out.glob(SHARDS)):
         return  # `out` contains a conversion, which may be incomplete
-    ours = {path.name for path in job.side_files} | set(job.written)
-    if taken := sorted(name for name in ours if (out / name).exists()):
+    names = {path.name for path in job.side_files} | set(job.written)
+    if taken := sorted(name for name in names if (out / name).exists()):
         raise UsageError(
             f"{out} has files that no conversion put there:\n{listing(taken)}\n"
             "Choose another folder: -o DIR"
@@ -148,7 +148,7 @@ def _run(out: Path, job: Job, progress: Progress | None) -> None:
         )
     exact = {*job.encoding.kept, *job.encoding.exact}
     same = {piece.name for p in job.plan.parameters if p.name in exact for piece in p.pieces}
-    if text := job.checkpoint.told(job.encoding.scheme.name, same):
+    if text := job.checkpoint.precision_note(job.encoding.scheme.name, same):
         logger.warning("%s", text)
     done = resume(out, job)
     _check_disk(out, [s for s in job.shards if s.name not in done])
@@ -189,25 +189,25 @@ def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Job
         ModelError: the checkpoint does not match the model, or cannot be read.
     """
     described, folder = weights.described, weights.described.folder
-    checkpoint, made, names = read_plan(described, weights.parameters)
+    checkpoint, plan, names = read_plan(described, weights.parameters)
     scheme, keep = base_of(weights.scheme), weights.keep
     # Parameters in MXFP4 have two pieces, blocks and scales, which are not floats.
-    plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]
+    plain = [p for p in plan.parameters if len(p.pieces) == 1 or not p.unpacked]
     encoding = encoding_of(
-        checkpoint, made, scheme, weights.exact, keep=keep.schemes if keep else NOTHING
+        checkpoint, plan, scheme, weights.exact, keep=keep.schemes if keep else NOTHING
     )
     read = [piece.name for p in plain if p.name not in encoding.kept for piece in p.pieces]
-    checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
+    checkpoint.require_floats([*read, *(name for pair in plan.equal for name in pair)])
     mix = mix_of(weights.scheme)
-    allocation = _allocation_key(mix, weights.types, made, checkpoint) if mix else ""
+    allocation = _allocation_key(mix, weights.types, plan, checkpoint) if mix else ""
     if mix:
         own = _allocated_before(out, allocation)
         if own is None:
-            own = of_checkpoint(mix, made, checkpoint, weights.exact, weights.types, progress)
+            own = of_checkpoint(mix, plan, checkpoint, weights.exact, weights.types, progress)
         encoding = replace(encoding, own=own)
-    _check_equal(checkpoint, made)
-    shards = lay_out([encoding.tensors(p.name, p.shape) for p in made.parameters])
-    text = f"{SCHEMA_VERSION} {encoding.scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
+    _check_equal(checkpoint, plan)
+    shards = lay_out([encoding.tensors(p.name, p.shape) for p in plan.parameters])
+    text = f"{SCHEMA_VERSION} {encoding.scheme!r} {shards!r} {plan!r} {checkpoint.fingerprint}"
     if encoding.kept:
         text += f" {own_to_json(encoding.own)} {keep.label if keep else None}"
     text += f" {allocation}" if mix else ""
@@ -220,10 +220,10 @@ def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Job
     tokenizer = ""
     if folder.older_tokenizer:
         tokenizer = fingerprint(folder.older_tokenizer)
-        written[TOKENIZER] = _made_before(out, tokenizer) or tokenizer_json(folder)
+        written[TOKENIZER] = _tokenizer_before(out, tokenizer) or tokenizer_json(folder)
     return Job(
         checkpoint=checkpoint,
-        plan=made,
+        plan=plan,
         encoding=encoding,
         label=keep.label if keep and encoding.kept else mix.name if mix else scheme.name,
         allocation=allocation,
@@ -238,23 +238,23 @@ def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Job
 
 
 def _allocation_key(
-    mix: Mix, types: Collection[str], made: WeightPlan, checkpoint: Checkpoint
+    mix: Mix, types: Collection[str], plan: WeightPlan, checkpoint: Checkpoint
 ) -> str:
     """Return a hash of everything that determines the plan of a mix."""
-    text = f"{ALLOCATION} {BLOCK_ENCODER} {mix!r} {sorted(types)} {made!r} {checkpoint.fingerprint}"
+    text = f"{ALLOCATION} {BLOCK_ENCODER} {mix!r} {sorted(types)} {plan!r} {checkpoint.fingerprint}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _allocated_before(out: Path, key: str) -> Own | None:
     """Return the plan with a key that a conversion to `out` has recorded; None: there is none."""
     for name in (MARKER, JOURNAL):
-        found = read_record(out / name)
-        if found.get("allocation") == key:
-            return own_from_json(found.get("own", {}))
+        marker = read_record(out / name)
+        if marker.get("allocation") == key:
+            return own_from_json(marker.get("own", {}))
     return None
 
 
-def _made_before(out: Path, tokenizer: str) -> bytes | None:
+def _tokenizer_before(out: Path, tokenizer: str) -> bytes | None:
     """Return the tokenizer.json in `out` if a conversion generated it from the same files."""
     marker = read_record(out / MARKER)
     said = marker.get("files", {}).get(TOKENIZER)
@@ -263,13 +263,13 @@ def _made_before(out: Path, tokenizer: str) -> bytes | None:
     return (out / TOKENIZER).read_bytes()
 
 
-def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
+def _check_equal(checkpoint: Checkpoint, plan: WeightPlan) -> None:
     """Check that the checkpoint's copies of tied tensors are equal, because only one is converted.
 
     Raises:
         ModelError: two copies differ.
     """
-    for a, b in made.equal:
+    for a, b in plan.equal:
         rows = checkpoint.tensors[a].shape[0]
         step = max(1, (8 << 20) // max(1, checkpoint.tensors[a].nbytes // max(rows, 1)))
         for start in range(0, rows, step):
@@ -286,18 +286,18 @@ def _is_complete(out: Path, job: Job, thorough: bool, *, say: bool) -> bool:
     files = files_of(out)
     if not files or read_record(out / MARKER).get("job") != job.key:
         return False
-    ours = {INDEX} | {s.name for s in job.shards}
-    copied = {n: r for n, r in files.items() if n not in ours}
+    shards = {INDEX} | {s.name for s in job.shards}
+    copied = {n: r for n, r in files.items() if n not in shards}
     others = {p.name: record(p) for p in job.side_files}
     others |= {name: record_of(data) for name, data in job.written.items()}
     if copied != others:
         return False
-    found = integrity.damaged(out, files, lazily=ours, thorough=thorough)
-    if found and say:
+    damaged = integrity.damaged(out, files, lazily=shards, thorough=thorough)
+    if damaged and say:
         logger.warning(
-            "%s is damaged:\n%s\nIt is built again from the model.", out, listing(found.values())
+            "%s is damaged:\n%s\nIt is built again from the model.", out, listing(damaged.values())
         )
-    return not found
+    return not damaged
 
 
 def _check_disk(out: Path, shards: list[Shard]) -> None:

@@ -100,8 +100,8 @@ def _separator(folder: ModelFolder) -> int | None:
     tokens = tokenizer.get("added_tokens")
     for token in tokens if isinstance(tokens, list) else ():
         if isinstance(token, dict) and token.get("content") == text and text is not None:
-            found = token.get("id")
-            return found if type(found) is int and 0 <= found < 2**31 else None
+            token_id = token.get("id")
+            return token_id if type(token_id) is int and 0 <= token_id < 2**31 else None
     return None
 
 

@@ -56,64 +56,64 @@ class Encoding:
 
     def tensors(self, name: str, shape: Shape) -> list[StoredTensor]:
         """Return the tensors that store a parameter, in their order on disk."""
-        found = self.parts(name, shape)
-        if len(found) == 1 and name not in self.kept:
-            return list(found[0].scheme.stored(name, shape))
+        own_parts = self.parts(name, shape)
+        if len(own_parts) == 1 and name not in self.kept:
+            return list(own_parts[0].scheme.stored(name, shape))
         return [
             tensor
-            for part in found
+            for part in own_parts
             for tensor in part.scheme.stored(part.name, (*shape[:-2], part.rows, shape[-1]))
         ]
 
-    def blocks(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
+    def blocks(self, parameter: ParameterPlan, checkpoint: Checkpoint) -> Stored:
         """Yield the stored tensors of a parameter, a block of rows at a time.
 
         An item is (index of the first row in each tensor, the rows float32 if they were encoded,
         arrays by the stored tensor's name).
         """
-        if made.name not in self.kept:
-            yield from self._encoded(made, checkpoint)
+        if parameter.name not in self.kept:
+            yield from self._encoded(parameter, checkpoint)
             return
-        step = max(1, BLOCK_BYTES // (4 * made.shape[-1]))
-        for part, source in zip(self.own[made.name], self.kept[made.name], strict=True):
+        step = max(1, BLOCK_BYTES // (4 * parameter.shape[-1]))
+        for part, source in zip(self.own[parameter.name], self.kept[parameter.name], strict=True):
             base = part.name.removesuffix("weight")
             for start in range(0, source.rows, step):
-                found = source.stored(start, min(start + step, source.rows))
-                yield start, None, {base + suffix: array for suffix, array in found.items()}
+                arrays = source.stored(start, min(start + step, source.rows))
+                yield start, None, {base + suffix: array for suffix, array in arrays.items()}
 
     def rows(
-        self, made: ParameterPlan, checkpoint: Checkpoint
+        self, parameter: ParameterPlan, checkpoint: Checkpoint
     ) -> Iterator[tuple[Rows, NDArray[np.float32]]]:
         """Yield consecutive rows of a parameter in floats, with the part that they belong to."""
-        for part, _, rows in self._cut(made, checkpoint):
+        for part, _, rows in self._cut(parameter, checkpoint):
             yield part, rows
 
     def _cut(
-        self, made: ParameterPlan, checkpoint: Checkpoint
+        self, parameter: ParameterPlan, checkpoint: Checkpoint
     ) -> Iterator[tuple[Rows, int, NDArray[np.float32]]]:
         """Yield (part, index of the first row in it, rows) for all rows of a parameter."""
-        found = self.parts(made.name, made.shape)
-        if len(found) == 1:
-            for start, rows in blocks(made, checkpoint):
-                yield found[0], start, rows
+        own_parts = self.parts(parameter.name, parameter.shape)
+        if len(own_parts) == 1:
+            for start, rows in blocks(parameter, checkpoint):
+                yield own_parts[0], start, rows
             return
-        bounds = np.cumsum([0, *(part.rows for part in found)]).tolist()
-        for first, rows in blocks(made, checkpoint):
-            for part, low, high in zip(found, bounds[:-1], bounds[1:], strict=True):
+        bounds = np.cumsum([0, *(part.rows for part in own_parts)]).tolist()
+        for first, rows in blocks(parameter, checkpoint):
+            for part, low, high in zip(own_parts, bounds[:-1], bounds[1:], strict=True):
                 start, stop = max(first, low), min(first + len(rows), high)
                 if start < stop:
                     yield part, start - low, rows[start - first : stop - first]
 
-    def _encoded(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
+    def _encoded(self, parameter: ParameterPlan, checkpoint: Checkpoint) -> Stored:
         """Yield the stored tensors of a parameter that is encoded, as `blocks` does."""
-        for part, start, rows in self._cut(made, checkpoint):
-            alone = part.name == made.name
-            shape = made.shape if alone else (part.rows, made.shape[-1])
-            yield start, rows, self._stored(made, checkpoint, part, rows, shape)
+        for part, start, rows in self._cut(parameter, checkpoint):
+            alone = part.name == parameter.name
+            shape = parameter.shape if alone else (part.rows, parameter.shape[-1])
+            yield start, rows, self._stored(parameter, checkpoint, part, rows, shape)
 
     def _stored(
         self,
-        made: ParameterPlan,
+        parameter: ParameterPlan,
         checkpoint: Checkpoint,
         part: Rows,
         rows: NDArray[np.float32],
@@ -123,7 +123,7 @@ class Encoding:
         scheme, base = cast("Encoder", part.scheme), part.name.removesuffix("weight")
         stored = store(scheme, part.name, rows, shape)
         if scheme.quantizes(part.name, shape) and any(
-            checkpoint.loses(piece.name, scheme.name) for piece in made.pieces
+            checkpoint.loses(piece.name, scheme.name) for piece in parameter.pieces
         ):
             own = {name.removeprefix(base): array for name, array in stored.items()}
             self.rounding.add(scheme, rows, own, shape[-1])
@@ -151,13 +151,13 @@ def read_plan(
     stored = {name: shapes[source] for name, source in names.items()}
     headless = "forward" not in described.entries
     arch, config = described.arch, described.config
-    made = plan(arch, parameters, stored, config, headless=headless).renamed(names)
-    return checkpoint, made, names
+    weight_plan = plan(arch, parameters, stored, config, headless=headless).renamed(names)
+    return checkpoint, weight_plan, names
 
 
 def encoding_of(
     checkpoint: Checkpoint,
-    made: WeightPlan,
+    weight_plan: WeightPlan,
     scheme: Encoder,
     exact: frozenset[str],
     *,
@@ -167,7 +167,7 @@ def encoding_of(
 
     Args:
         checkpoint: the checkpoint.
-        made: the plan of the parameters.
+        weight_plan: the plan of the parameters.
         scheme: encodes what is not kept.
         exact: parameters that are stored in float32.
         keep: the checkpoint's schemes in which matrices stay; None: all of them. If any stay, all
@@ -175,22 +175,22 @@ def encoding_of(
     """
     own: dict[str, tuple[Rows, ...]] = {}
     kept: dict[str, Sequence[KeptRows]] = {}
-    for p in made.parameters:
+    for p in weight_plan.parameters:
         if not scheme.quantizes(p.name, p.shape):
             own[p.name] = parts(p.name, [(p.shape[0] if p.shape else 1, EXACT)])
-        elif p.name not in exact and (found := _kept(checkpoint, p, keep)):
-            kept[p.name] = found
-            each = [rows.rows // prod(p.shape[:-2]) for rows in found]
-            schemes = [rows.scheme for rows in found]
+        elif p.name not in exact and (sources := _kept(checkpoint, p, keep)):
+            kept[p.name] = sources
+            each = [rows.rows // prod(p.shape[:-2]) for rows in sources]
+            schemes = [rows.scheme for rows in sources]
             own[p.name] = parts(p.name, list(zip(each, schemes, strict=True)))
     return Encoding(scheme=scheme, exact=exact, own=own if kept else {}, kept=kept)
 
 
 def _kept(
-    checkpoint: Checkpoint, made: ParameterPlan, keep: KeptSchemes | None
+    checkpoint: Checkpoint, parameter: ParameterPlan, keep: KeptSchemes | None
 ) -> Sequence[KeptRows]:
     """Return the rows of a parameter that stay as they are; (): the parameter is encoded."""
-    wanted = None if keep is None else keep.of(made.shape)
-    found = checkpoint.kept(made, wanted)
-    stays = all(wanted is None or rows.scheme.name in wanted for rows in found)
-    return found if stays else ()
+    schemes = None if keep is None else keep.of(parameter.shape)
+    sources = checkpoint.kept(parameter, schemes)
+    stays = all(schemes is None or rows.scheme.name in schemes for rows in sources)
+    return sources if stays else ()

@@ -27,7 +27,7 @@ from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
 from .api import name_of
 from .checkpoint.folder import ModelFolder, WithHead, read_folder
 from .checkpoint.kept import KeptSchemes
-from .choices import Choice, Choices
+from .choices import CompileArguments, CompileOptions
 from .draft_head import joined
 from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
@@ -77,22 +77,22 @@ def described_folder(model: str) -> Iterator[ModelFolder]:
         yield read_folder(Path(folder))
 
 
-def forecast(model: str, folder: ModelFolder, **choices: Unpack[Choices]) -> Forecast:
+def forecast(model: str, folder: ModelFolder, **choices: Unpack[CompileArguments]) -> Forecast:
     """Return the sizes that `ensure_artifact` would write for the same arguments.
 
     Args:
         model: the model as the user typed it.
         folder: the folder from `described_folder`.
-        choices: the fields of `Choice`.
+        choices: the fields of `CompileOptions`.
     """
-    choice = Choice(**choices)
+    choice = CompileOptions(**choices)
     if choice.draft_head is None or _has_weights(folder):
         return _forecast(model, joined(folder, choice.draft_head), choice)
     with tempfile.TemporaryDirectory(prefix="wherry-") as home:  # as `folder` is gone soon, too
         return _forecast(model, joined(folder, choice.draft_head, home=Path(home)), choice)
 
 
-def _forecast(model: str, folder: ModelFolder, choice: Choice) -> Forecast:
+def _forecast(model: str, folder: ModelFolder, choice: CompileOptions) -> Forecast:
     keep = choice.kept_schemes
     described = describe(folder)
     choice = choice.in_scheme(described.default_scheme)
@@ -163,11 +163,15 @@ def _mixed(
     """
     exact = exact_parameters(described.arch, described.config, described.entries)
     if mix.bits is None or not _has_weights(described.folder):
-        found = matrices(shapes, mix.base, exact)
-        own = mix.uniform(found) if mix.type else allocate(mix, units_of(found), normal_rows, types)
+        weights = matrices(shapes, mix.base, exact)
+        own = (
+            mix.uniform(weights)
+            if mix.type
+            else allocate(mix, units_of(weights), normal_rows, types)
+        )
     else:
-        checkpoint, made, _ = read_plan(described, shapes)
-        own = of_checkpoint(mix, made, checkpoint, exact, types)
+        checkpoint, weight_plan, _ = read_plan(described, shapes)
+        own = of_checkpoint(mix, weight_plan, checkpoint, exact, types)
     return Encoding(scheme=mix.base, exact=exact, own=own)
 
 
@@ -190,6 +194,6 @@ def _encoding(
     label = described.folder.label if keep is None or keep else None
     if label is None:
         return Encoding(scheme=scheme, exact=exact), scheme.name
-    checkpoint, made, _ = read_plan(described, shapes)
-    found = encoding_of(checkpoint, made, scheme, exact, keep=keep)
-    return found, label if found.kept else scheme.name
+    checkpoint, weight_plan, _ = read_plan(described, shapes)
+    encoding = encoding_of(checkpoint, weight_plan, scheme, exact, keep=keep)
+    return encoding, label if encoding.kept else scheme.name

@@ -66,10 +66,10 @@ class Described:
                 f"--mtp asks for a block of multi-token prediction; config.json ({has}) says "
                 f"{lacks}. Leave out --mtp, or take a checkpoint that has the block."
             )
-        made = replace(self, mtp=True)
-        if "draft" not in made.entries:
+        described = replace(self, mtp=True)
+        if "draft" not in described.entries:
             raise UsageError(f"--mtp drafts tokens; this model ({has}) writes none. Leave it out.")
-        return made
+        return described
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -109,11 +109,11 @@ def architectures() -> list[str]:
 
 def families() -> dict[str, Architecture]:
     """Return every supported `model_type` with its architecture."""
-    found: dict[str, Architecture] = {}
+    by_name: dict[str, Architecture] = {}
     for name in architectures():
         arch: Architecture = importlib.import_module(f"wherry.models.families.{name}").ARCH
-        found |= dict.fromkeys((arch.name, *arch.aliases), arch)
-    return dict(sorted(found.items()))
+        by_name |= dict.fromkeys((arch.name, *arch.aliases), arch)
+    return dict(sorted(by_name.items()))
 
 
 def _family(name: object) -> Architecture | None:

@@ -66,7 +66,7 @@ class Compilation:
 
 def package(
     folder: Path,
-    made: Compilation,
+    compilation: Compilation,
     *,
     dump: Path | None = None,
     progress: Progress | None = None,
@@ -75,22 +75,26 @@ def package(
 
     Args:
         folder: the output folder; files of an older compilation are replaced, other files stay.
-        made: the inputs of the compilation.
+        compilation: the inputs of the compilation.
         dump: a folder for the module after each phase, and the generated device code.
         progress: called with "compile" and the number of phases done.
 
     Raises:
         UsageError: the folder has another file under a name that the compilation writes.
     """
-    described, target, deployment = made.described, made.target, made.deployment
+    described, target, deployment = (
+        compilation.described,
+        compilation.target,
+        compilation.deployment,
+    )
     with temporary_folder(folder) as making:
         # links come first, because `wherry rm` may remove the weights later
-        taken = _take_weights(made.weights, making)
+        taken = _take_weights(compilation.weights, making)
         report = _Report(progress, dump, libraries=1 + len(target.variants))
         program = export(
             described.arch,
             described.config,
-            made.scheme,
+            compilation.scheme,
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
             entries=web_llm.entries(described.entries) if target.interface else described.entries,
@@ -100,30 +104,34 @@ def package(
                 cache_words=target.cache_words,
                 most_bytes=target.binding_bytes,
             ),
-            own=made.own,
+            own=compilation.own,
         )
         report("", "export", program.mod)
-        built = build_libraries(making, program, target, deployment, described, report, made.linked)
+        built = build_libraries(
+            making, program, target, deployment, described, report, compilation.linked
+        )
         files = {f.name: record(f) for f in built.files} | taken
         if target.interface:
-            config = _write_chat_config(making, described, deployment, made.scheme.name, taken)
+            config = _write_chat_config(
+                making, described, deployment, compilation.scheme.name, taken
+            )
             files[config.name] = record(config)
         manifest = Manifest(
             schema=SCHEMA_VERSION,
-            key=made.key,
+            key=compilation.key,
             interface=INTERFACE_HASH,
             wherry=wherry.__version__,
             tvm=version("apache-tvm"),
-            name=made.name,
+            name=compilation.name,
             architecture={"name": described.arch.name, "config": dict(described.folder.raw)},
-            quantization=made.label,
+            quantization=compilation.label,
             target=built.target,
             deployment=deployment.record(target, described.config.longest),
             memory=declared(built.params, built.workspace, program, deployment.page_size),
             capabilities=_capabilities(described),
             library=built.files[0].name,
             files=files,
-            plan=own_to_json(made.own),
+            plan=own_to_json(compilation.own),
         )
         write_atomically(making / MANIFEST, manifest.to_json())
         _put(making, folder)
@@ -174,15 +182,15 @@ class _Report:
         self.done = 0
         self.phases = 1 + libraries * (len(PHASES) - 1)  # libraries share the export phase
 
-    def __call__(self, level: str, phase: str, made: IRModule | Mapping[str, str]) -> None:
+    def __call__(self, level: str, phase: str, product: IRModule | Mapping[str, str]) -> None:
         self.done += 1
         if self.dump:
             folder = self.dump / level
             folder.mkdir(parents=True, exist_ok=True)
             name = f"{PHASES.index(phase) + 1}_{phase}"
-            if isinstance(made, IRModule):
-                made = {"py": made.script(show_meta=False)}
-            for suffix, text in made.items():
+            if isinstance(product, IRModule):
+                product = {"py": product.script(show_meta=False)}
+            for suffix, text in product.items():
                 (folder / f"{name}.{suffix}").write_text(text)
         if self.progress:
             self.progress("compile", self.done, self.phases)
@@ -208,8 +216,8 @@ def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[
 
     If other files than weights are damaged, nothing is changed, because they need a compilation.
     """
-    whole = files_of(weights)
-    if any(whole.get(name) != manifest.files[name] for name in damaged):
+    weight_files = files_of(weights)
+    if any(weight_files.get(name) != manifest.files[name] for name in damaged):
         return False
     for name in damaged:
         temporary = folder / f".{name}.{os.getpid()}.tmp"
@@ -226,21 +234,21 @@ def _capabilities(described: Described) -> tuple[str, ...]:
     if isinstance(described.head, ClassHead):
         return ("classify", "score") if len(described.head.labels) == 1 else ("classify",)
     chats = described.folder.has_template and not reads_source(described.config)
-    found: dict[str, tuple[str, ...]] = {"forward": ("completion",) + ("chat",) * chats}
-    found |= {"embed": ("embedding",), "encode": (), "draft": ("mtp",)}
-    return tuple(name for entry in described.entries for name in found[entry])
+    by_entry: dict[str, tuple[str, ...]] = {"forward": ("completion",) + ("chat",) * chats}
+    by_entry |= {"embed": ("embedding",), "encode": (), "draft": ("mtp",)}
+    return tuple(name for entry in described.entries for name in by_entry[entry])
 
 
-def _put(made: Path, folder: Path) -> None:
-    """Move the files of `made` into `folder`, and leave the user's own files there.
+def _put(built: Path, folder: Path) -> None:
+    """Move the files of `built` into `folder`, and leave the user's own files there.
 
     An older folder is replaced file by file, its manifest last, so that an interrupted replacement
     is detected as damaged and repeated.
     """
     if not folder.exists():
-        made.rename(folder)
+        built.rename(folder)
         return
-    new = sorted(path.name for path in made.iterdir() if path.name != MANIFEST)
+    new = sorted(path.name for path in built.iterdir() if path.name != MANIFEST)
     try:
         old: Collection[str] = read_manifest(folder).files
     except ArtifactError:  # without a valid manifest, the old compilation's files are unknown
@@ -252,7 +260,7 @@ def _put(made: Path, folder: Path) -> None:
             "Move them, or choose another folder: -o DIR"
         )
     for name in new:
-        (made / name).replace(folder / name)
+        (built / name).replace(folder / name)
     for name in set(old) - set(new):
         (folder / name).unlink(missing_ok=True)
-    (made / MANIFEST).replace(folder / MANIFEST)
+    (built / MANIFEST).replace(folder / MANIFEST)

@@ -32,10 +32,10 @@ class Rounding:
         """Add a block: its rows float32 [n, ..., columns], and what stores them by suffix."""
         step = max(1, len(rows) // _SAMPLE)
         some = rows[::step]
-        found = scheme.decode({name: array[::step] for name, array in stored.items()}, columns)
+        decoded = scheme.decode({name: array[::step] for name, array in stored.items()}, columns)
         share = len(rows) / len(some)
         with np.errstate(invalid="ignore", over="ignore"):  # the conversion finds such numbers
-            self.error += share * float(np.square(found - some, dtype=np.float64).sum())
+            self.error += share * float(np.square(decoded - some, dtype=np.float64).sum())
             self.power += share * float(np.square(some, dtype=np.float64).sum())
 
     @property

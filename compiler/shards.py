@@ -56,18 +56,18 @@ def resume(out: Path, job: Job) -> dict[str, FileRecord]:
     The removed files are those of other jobs, and partial files of this one.
     """
     kept: dict[str, FileRecord] = {}
-    ours = {INDEX, MARKER, JOURNAL}
+    own_names = {INDEX, MARKER, JOURNAL}
     for name in (MARKER, JOURNAL):
-        found = read_record(out / name)
-        ours |= {Path(n).name for n in (*found.get("files", ()), *found.get("others", ()))}
-        if found.get("job") == job.key:
+        journal = read_record(out / name)
+        own_names |= {Path(n).name for n in (*journal.get("files", ()), *journal.get("others", ()))}
+        if journal.get("job") == job.key:
             for shard in job.shards:
-                said = found["files"].get(shard.name)
+                said = journal["files"].get(shard.name)
                 if said and shard.name not in kept and matches(out / shard.name, said):
                     kept[shard.name] = FileRecord(**said)
     (out / MARKER).unlink(missing_ok=True)  # removed first, as the folder is now incomplete
-    stale = {out / name for name in ours} | set(out.glob(SHARDS))
-    stale |= {p for name in ours for p in out.glob(f".{name}.*.tmp")}
+    stale = {out / name for name in own_names} | set(out.glob(SHARDS))
+    stale |= {p for name in own_names for p in out.glob(f".{name}.*.tmp")}
     stale |= set(out.glob(f".{SHARDS}.partial"))
     for path in stale - {out / name for name in (*kept, JOURNAL)}:
         path.unlink(missing_ok=True)
@@ -96,10 +96,10 @@ def write_shard(out: Path, job: Job, shard: Shard, report: Callable[[int], None]
             written = _write_parameter(f, job, i, offsets, written, report)
         f.flush()
         os.fsync(f.fileno())
-    made = record(partial)
+    file_record = record(partial)
     partial.replace(path)
     report(shard.nbytes)
-    return made
+    return file_record
 
 
 def _write_parameter(
@@ -126,22 +126,22 @@ def _write_parameter(
     Raises:
         ModelError: the parameter has values that the scheme cannot represent.
     """
-    made = job.plan.parameters[index]
-    if job.encoded and job.encoded.has(made.name):
-        for name, array in job.encoded.read(made.name).items():
+    parameter = job.plan.parameters[index]
+    if job.encoded and job.encoded.has(parameter.name):
+        for name, array in job.encoded.read(parameter.name).items():
             if not finite(array):
-                raise ModelError(_not_finite(job, made.name, np.inf))
+                raise ModelError(_not_finite(job, parameter.name, np.inf))
             f.seek(offsets[name])
             f.write(np.ascontiguousarray(array).data)
             written += array.nbytes
         report(written)
         return written
-    for start, rows, stored in job.encoding.blocks(made, job.checkpoint):
+    for start, rows, stored in job.encoding.blocks(parameter, job.checkpoint):
         for name, array in stored.items():
             if not finite(array):
                 largest = np.nan if rows is None else float(np.abs(rows).max())
-                raise ModelError(_not_finite(job, made.name, largest))
-            row_bytes = array.nbytes // max(len(array), 1) if made.shape else 0
+                raise ModelError(_not_finite(job, parameter.name, largest))
+            row_bytes = array.nbytes // max(len(array), 1) if parameter.shape else 0
             f.seek(offsets[name] + start * row_bytes)
             f.write(np.ascontiguousarray(array).data)
             written += array.nbytes

@@ -101,15 +101,15 @@ class Family:
 def rows() -> list[Family]:
     """Return all supported families."""
     known: dict[str, dict[str, Any]] = json.loads(CHECKED.read_text())
-    found = []
+    listed = []
     for name, arch in families().items():
         text = importlib.import_module(f"wherry.models.families.{arch.name}").__doc__ or ""
         first = text.strip().splitlines()[0]
         about = first if name == arch.name else f"{first} (as {arch.name})"
         checked = known.get(name, {})
         where = {target: _checked(checked, target) for target in TARGETS}
-        found.append(Family(name, about, KNOWN[name], where, checked.get("reference", "")))
-    return found
+        listed.append(Family(name, about, KNOWN[name], where, checked.get("reference", "")))
+    return listed
 
 
 def _checked(known: dict[str, Any], target: str) -> str:

@@ -99,7 +99,7 @@ def _named(config: Mapping[str, Any], path: Path, first: int) -> dict[int, Added
     given = config.get("added_tokens_decoder") or {}
     if not isinstance(given, Mapping):
         raise ModelError(f"{path}: added_tokens_decoder is {shown(given)}; it is an object")
-    found = {}
+    tokens = {}
     for key, entry in given.items():
         content = entry.get("content") if isinstance(entry, Mapping) else None
         number = int(key) - first if key.isdecimal() and len(key) < 10 else -1
@@ -109,8 +109,8 @@ def _named(config: Mapping[str, Any], path: Path, first: int) -> dict[int, Added
                 f"{first} to {first + _KIMI_SPECIAL - 1}, each with its content"
             )
         special = entry.get("special") is not False
-        found[first + number] = AddedToken(content, special=special, normalized=False)
-    return found
+        tokens[first + number] = AddedToken(content, special=special, normalized=False)
+    return tokens
 
 
 def _built(
@@ -129,12 +129,12 @@ def _built(
     ]
     vocab = {text[token]: rank for token, rank in ranks.items()}
     # A piece that is a token is taken as it is, before any merge.
-    made = Tokenizer(models.BPE(vocab=vocab, merges=merges, ignore_merges=True))
-    set_split(made, PRE_TOKENIZERS[rule_name])
-    made.add_tokens([special[i] for i in sorted(special)])
-    if wrong := [t.content for i, t in special.items() if made.token_to_id(t.content) != i]:
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges, ignore_merges=True))
+    set_split(tokenizer, PRE_TOKENIZERS[rule_name])
+    tokenizer.add_tokens([special[i] for i in sorted(special)])
+    if wrong := [t.content for i, t in special.items() if tokenizer.token_to_id(t.content) != i]:
         raise ModelError(f"Special tokens are named twice: {listing(wrong, limit=8)}")
-    return made
+    return tokenizer
 
 
 def _alphabet() -> list[str]:

@@ -79,7 +79,7 @@ def _tekken(folder: Path) -> str:
 def _converted(folder: Path) -> str:
     from transformers import AutoTokenizer
 
-    made = AutoTokenizer.from_pretrained(
+    tokenizer = AutoTokenizer.from_pretrained(
         str(folder), local_files_only=True, trust_remote_code=False
     )
-    return str(made.backend_tokenizer.to_str())
+    return str(tokenizer.backend_tokenizer.to_str())

@@ -40,15 +40,15 @@ def conversation(template: str, names: Mapping[str, Any]) -> dict[str, Any]:
             f"The model's chat template writes {between!r} after a message, and {last!r} after the "
             "last one; WebLLM has one text for both. Type: --target webgpu"
         )
-    found = {"system_template": first, "system_message": "", "seps": [between, after]}
+    fields = {"system_template": first, "system_message": "", "seps": [between, after]}
     try:
         before, behind, _ = _texts(template, names, [("system", _SYSTEM), ("user", _USER)])
     except UsageError:  # the template accepts no system message
-        return found
+        return fields
     usual = ""
     if first.startswith(before) and first.endswith(behind):
         usual = first[len(before) : max(len(first) - len(behind), len(before))]
-    return found | {"system_template": before + _PLACE + behind, "system_message": usual}
+    return fields | {"system_template": before + _PLACE + behind, "system_message": usual}
 
 
 def _texts(
@@ -59,21 +59,21 @@ def _texts(
     environment.globals["raise_exception"] = _refuse
     given = [{"role": role, "content": content} for role, content in messages]
     try:
-        whole = environment.from_string(template).render(
+        rendered = environment.from_string(template).render(
             messages=given, add_generation_prompt=True, **names
         )
     except jinja2.TemplateError as e:
         raise UsageError(f"The model's chat template cannot be used: {e}") from e
     texts = []
     for _, mark in messages:
-        text, found, whole = whole.partition(mark)
-        if not found:
+        text, separator, rendered = rendered.partition(mark)
+        if not separator:
             raise UsageError(
                 "The model's chat template does not write every message once, in order. "
                 "Type: --target webgpu"
             )
         texts.append(text)
-    return (*texts, whole)
+    return (*texts, rendered)
 
 
 def _refuse(message: str) -> None:

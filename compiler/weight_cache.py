@@ -123,20 +123,20 @@ class StoredTensors:
         path = folder / INDEX
         if not path.is_file():
             raise ArtifactError(f"{folder} has no {INDEX}. Convert the model again.")
-        self._found: dict[str, tuple[Path, dict[str, Any]]] = {}
+        self._records: dict[str, tuple[Path, dict[str, Any]]] = {}
         for shard in json.loads(path.read_text())["records"]:
             file = folder / shard["dataPath"]
             if not file.is_file() or file.stat().st_size != shard["nbytes"]:
-                found = file.stat().st_size if file.is_file() else "no"
+                size = file.stat().st_size if file.is_file() else "no"
                 raise ArtifactError(
-                    f"{file} has {found} bytes, not {shard['nbytes']}. Convert again."
+                    f"{file} has {size} bytes, not {shard['nbytes']}. Convert again."
                 )
-            self._found |= {record["name"]: (file, record) for record in shard["records"]}
+            self._records |= {record["name"]: (file, record) for record in shard["records"]}
 
     @property
     def names(self) -> list[str]:
         """Return the names of all tensors, in the order of storage."""
-        return list(self._found)
+        return list(self._records)
 
     def read(self, name: str) -> NDArray[Any]:
         """Read one tensor.
@@ -144,7 +144,7 @@ class StoredTensors:
         Raises:
             ArtifactError: its format is unknown.
         """
-        return _load(*self._found[name])
+        return _load(*self._records[name])
 
 
 def load_state(folder: Path) -> dict[str, NDArray[Any]]:

@@ -66,13 +66,13 @@ def label_of(out: Path) -> str:
 def read_record(path: Path) -> dict[str, Any]:
     """Read the JSON file `path`; if it is missing or its digest is wrong, return {}."""
     try:
-        found = read_object(path)
+        marker = read_object(path)
     except (OSError, ValueError):
         return {}
-    return found if found.get("digest") == digest(found) else {}
+    return marker if marker.get("digest") == digest(marker) else {}
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Write a JSON file that `read_record` can verify: the record and its digest."""
-    whole = {**record, "digest": digest(record)}
-    write_atomically(path, json.dumps(whole, indent=2, sort_keys=True) + "\n")
+    signed = {**record, "digest": digest(record)}
+    write_atomically(path, json.dumps(signed, indent=2, sort_keys=True) + "\n")

@@ -29,7 +29,7 @@ from wherry.ops.record import AFFINE as KERNEL_SCHEME
 
 from .stored import FloatDtype, Shape, StoredTensor
 
-_WHOLE_ROW = 1 << 20  # a group that no row exceeds
+_ROW_AS_GROUP = 1 << 20  # a group that no row exceeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class AffineQuant:
     @property
     def shared(self) -> int:
         """Return the number of columns that share a scale, a number larger than any row for 0."""
-        return self.group or _WHOLE_ROW
+        return self.group or _ROW_AS_GROUP
 
     @property
     def offset(self) -> str:

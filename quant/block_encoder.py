@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wherry.ops.blocks import IQ4, BlockFormat
 
-from .grid import Integers, Scales, whole, words
+from .grid import Integers, Scales, padded, words
 from .search import Floats, Levels, Total, best_ratios, best_scales, folded, scaled, weighted
 from .search_minimum import best_lines
 from .stored import cast
@@ -73,15 +73,15 @@ class BlockGrid:
 
     def scales(self, w: Floats, importance: Floats | None = None) -> Scales:
         """Find the scales of the groups of a block, then round them: see `Grid.scales`."""
-        scale, minimum = self._found(w, importance)
+        scale, minimum = self._fit(w, importance)
         with np.errstate(invalid="ignore", over="ignore"):  # the caller detects such scales
-            held, arrays = _levels(self.own, scale.T, "q_scale", "q_sub")
+            stored, arrays = _levels(self.own, scale.T, "q_scale", "q_sub")
             if minimum is None:
-                return Scales(held.T, None, arrays)
+                return Scales(stored.T, None, arrays)
             least, more = _levels(self.own, -minimum.T, "q_min", "q_submin")
-        return Scales(held.T, -least.T, arrays | more)
+        return Scales(stored.T, -least.T, arrays | more)
 
-    def _found(self, w: Floats, importance: Floats | None) -> tuple[Floats, Floats | None]:
+    def _fit(self, w: Floats, importance: Floats | None) -> tuple[Floats, Floats | None]:
         """Return the best scales and minimums [groups, n] of w [columns, n]."""
         group, n = self.own.group, w.shape[1]
         with np.errstate(invalid="ignore", over="ignore"):  # the caller detects such scales
@@ -89,12 +89,12 @@ class BlockGrid:
                 apart = w.reshape(-1, group, n).swapaxes(0, 1).reshape(group, -1)
                 scale, minimum = self._best(apart, None)
                 return scale.reshape(-1, n), None if minimum is None else minimum.reshape(-1, n)
-            found = [
+            fitted = [
                 self._best(w[start : start + group], importance[start : start + group])
                 for start in range(0, len(w), group)
             ]
-        minimums = [minimum for _, minimum in found if minimum is not None]
-        return np.stack([scale for scale, _ in found]), np.stack(minimums) if minimums else None
+        minimums = [minimum for _, minimum in fitted if minimum is not None]
+        return np.stack([scale for scale, _ in fitted]), np.stack(minimums) if minimums else None
 
     def _best(self, groups: Floats, importance: Floats | None) -> tuple[Floats, Floats | None]:
         """Return the best scales and minimums [n] of groups [group, n]."""
@@ -119,15 +119,15 @@ class BlockGrid:
     def values(self, q: Integers) -> Floats:
         """Return the values of stored integers."""
         if self.own.codebook:
-            found: Floats = np.array(self.own.codebook, np.float32)[q]
-            return found
+            decoded: Floats = np.array(self.own.codebook, np.float32)[q]
+            return decoded
         return q.astype(np.float32) - np.float32(self.own.zero)
 
     def fields(self, q: Integers) -> dict[str, NDArray[Any]]:
         """Return q_weight and q_high of integers q [n, columns]."""
         own = self.own
-        found = {"q_weight": words(q & (2**own.low - 1), own.low)}
-        return found | ({"q_high": words(q >> own.low, own.high)} if own.high else {})
+        integers = {"q_weight": words(q & (2**own.low - 1), own.low)}
+        return integers | ({"q_high": words(q >> own.low, own.high)} if own.high else {})
 
 
 def _symmetric(own: BlockFormat) -> Levels:
@@ -145,8 +145,8 @@ def _nearest(codebook: tuple[int, ...]) -> Callable[[Floats], NDArray[np.intp]]:
 
     def nearest(x: Floats) -> NDArray[np.intp]:
         at = np.nan_to_num(np.floor(x * np.float32(2)), nan=0.0)
-        found: NDArray[np.intp] = table[np.clip(at, -256, 255).astype(np.intp) + 256]
-        return found
+        indices: NDArray[np.intp] = table[np.clip(at, -256, 255).astype(np.intp) + 256]
+        return indices
 
     return nearest
 
@@ -172,11 +172,11 @@ def _levels(
     levels, `second`. Minimums of two levels are stored with the opposite sign and no bias.
     """
     if own.bias is None:
-        held = cast(scales, "float16")
-        return held.astype(np.float32), {first: held}
+        half = cast(scales, "float16")
+        return half.astype(np.float32), {first: half}
     rows, count = scales.shape
     per = own.block // own.group
-    blocks = whole(scales, per).reshape(rows, -1, per)
+    blocks = padded(scales, per).reshape(rows, -1, per)
     bias = own.bias if second == "q_sub" else 0
     most = bias - 1 if bias else 255  # of both signs, or from 0
     at = np.abs(blocks).argmax(2)[..., None]
@@ -187,7 +187,7 @@ def _levels(
     steps = np.nan_to_num(steps, nan=0.0)
     rounded = steps * d.astype(np.float32)[..., None]
     bytes_ = (steps + np.float32(bias)).astype(np.uint8).reshape(rows, -1)[:, :count]
-    words = np.ascontiguousarray(whole(bytes_, 4)).view("<u4").astype(np.uint32, copy=False)
+    words = np.ascontiguousarray(padded(bytes_, 4)).view("<u4").astype(np.uint32, copy=False)
     return rounded.reshape(rows, -1)[:, :count].astype(np.float32), {first: d, second: words}
 
 

@@ -50,8 +50,8 @@ class BlockQuant:
 
     def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
         """Encode rows w [rows, in]; types of which `block_encoder.encodes` is False cannot."""
-        found = rounded(self.grid, w)
-        return {name: found[name] for name in self.format.columns}
+        arrays = rounded(self.grid, w)
+        return {name: arrays[name] for name in self.format.columns}
 
     @property
     def grid(self) -> BlockGrid:
@@ -60,13 +60,13 @@ class BlockQuant:
 
     def split(self, blocks: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Return the stored tensors of raw rows, uint8 [rows, bytes of a row]."""
-        made, own = UNPACK[self.name](blocks), self.format
-        found = {"q_weight": words(made["q"] & (2**own.low - 1), own.low)}
+        unpacked, own = UNPACK[self.name](blocks), self.format
+        integers = {"q_weight": words(unpacked["q"] & (2**own.low - 1), own.low)}
         if own.high:
-            found["q_high"] = words(made["q"] >> own.low, own.high)
-        floats = {name: made[name] for name in ("q_scale", "q_min") if name in made}
-        bytes_ = {n: words(made[n], 8) for n in ("q_sub", "q_submin") if n in made}
-        return {name: np.ascontiguousarray(a) for name, a in (found | floats | bytes_).items()}
+            integers["q_high"] = words(unpacked["q"] >> own.low, own.high)
+        floats = {name: unpacked[name] for name in ("q_scale", "q_min") if name in unpacked}
+        bytes_ = {n: words(unpacked[n], 8) for n in ("q_sub", "q_submin") if n in unpacked}
+        return {name: np.ascontiguousarray(a) for name, a in (integers | floats | bytes_).items()}
 
     def decode(
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
@@ -94,8 +94,8 @@ class BlockQuant:
             w = scale[..., of_column] * values.astype(np.float32)
             if minimum is not None:
                 w = w + minimum[..., of_column]
-        found: NDArray[np.float32] = w[..., :columns]
-        return found
+        decoded: NDArray[np.float32] = w[..., :columns]
+        return decoded
 
     def _bytes(self, words: NDArray[np.uint32]) -> NDArray[np.float32]:
         """Return the numbers that the bytes of groups are."""
@@ -158,8 +158,8 @@ class BlockQuant:
 def _integers(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
     """Unpack what `words` packed."""
     shifts = np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits)
-    found: NDArray[np.uint32] = (words[..., None] >> shifts) & np.uint32(2**bits - 1)
-    return found.reshape(*words.shape[:-1], -1)
+    unpacked: NDArray[np.uint32] = (words[..., None] >> shifts) & np.uint32(2**bits - 1)
+    return unpacked.reshape(*words.shape[:-1], -1)
 
 
 def _looked_up(codebook: tuple[int, ...], q: Any) -> Any:

@@ -81,14 +81,14 @@ class Feedback:
         finite.
         """
         with np.errstate(invalid="ignore", over="ignore"):  # of numbers that are not finite
-            wanted = self._wanted(w)
+            targets = self._targets(w)
             parts = [
-                self._rows(grid, np.ascontiguousarray(wanted[start : start + _ROWS].T))
+                self._rows(grid, np.ascontiguousarray(targets[start : start + _ROWS].T))
                 for start in range(0, len(w), _ROWS)
             ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def _wanted(self, w: Floats) -> Floats:
+    def _targets(self, w: Floats) -> Floats:
         """Return the weights to encode, w + w S / 2, for rows w [n, columns].
 
         H is symmetric, so (w S)^T = H^-1 (w sum d^T x)^T; S is only found if rows exceed columns.
@@ -105,19 +105,19 @@ class Feedback:
         """Encode the rows that are the columns of w [columns, n]."""
         q = np.empty(w.shape, np.uint8)
         errors = np.empty_like(w)
-        found: list[Scales] = []
+        block_scales: list[Scales] = []
         for first in range(0, len(w), grid.block):
             stop = min(first + grid.block, len(w))
-            wanted = w[first:stop] + self.ratios[:first, first:stop].T @ errors[:first]
-            scales = grid.scales(wanted, self.importance[first:stop])
-            found.append(scales)
+            targets = w[first:stop] + self.ratios[:first, first:stop].T @ errors[:first]
+            scales = grid.scales(targets, self.importance[first:stop])
+            block_scales.append(scales)
             for start in range(first, stop, grid.group):
                 group, last = (start - first) // grid.group, min(start + grid.group, stop)
-                aims = wanted[start - first : last - first]
+                aims = targets[start - first : last - first]
                 if start > first:
                     aims = aims + self.ratios[first:start, start:last].T @ errors[first:start]
                 own = GroupFeedback(w[start:last], self.ratios[start:last, start:last])
                 importance = self.importance[start:last]
-                q[start:last], made = round_group(grid, aims, scales, group, importance, own)
-                errors[start:last] = own.w - made
-        return stored(grid, np.ascontiguousarray(q.T), [each.stored for each in found])
+                q[start:last], decoded = round_group(grid, aims, scales, group, importance, own)
+                errors[start:last] = own.w - decoded
+        return stored(grid, np.ascontiguousarray(q.T), [each.stored for each in block_scales])

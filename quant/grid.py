@@ -36,8 +36,8 @@ class Scales:
         scale = self.scale[group]
         divisor: Floats = np.where(scale == 0, np.float32(np.inf), scale)
         with np.errstate(invalid="ignore"):  # the caller detects the non-finite scale
-            found: Floats = (w if self.minimum is None else w - self.minimum[group]) / divisor
-        return found
+            quotient: Floats = (w if self.minimum is None else w - self.minimum[group]) / divisor
+        return quotient
 
     def weights(self, values: Floats, group: int) -> Floats:
         """Return the weights of a group for values [..., n] of its integers."""
@@ -100,16 +100,16 @@ def round_group(
         feedback: how errors are passed on within the group.
     """
     if grid.path_bits:
-        found = best_path(w, scales.scale[group], importance, grid.path_bits, feedback)
-        return _lowest(found, grid.path_bits), scales.weights(VALUES[found], group)
-    q, made = np.empty(w.shape, np.uint8), np.empty_like(w)
+        path = best_path(w, scales.scale[group], importance, grid.path_bits, feedback)
+        return _lowest(path, grid.path_bits), scales.weights(VALUES[path], group)
+    q, decoded = np.empty(w.shape, np.uint8), np.empty_like(w)
     errors = np.empty_like(w)
     for j, aim in enumerate(w):
-        wanted = aim + feedback.ratios[:j, j] @ errors[:j] if j else aim
-        q[j] = grid.nearest(scales.units(wanted, group))
-        made[j] = scales.weights(grid.values(q[j]), group)
-        errors[j] = feedback.w[j] - made[j]
-    return q, made
+        target = aim + feedback.ratios[:j, j] @ errors[:j] if j else aim
+        q[j] = grid.nearest(scales.units(target, group))
+        decoded[j] = scales.weights(grid.values(q[j]), group)
+        errors[j] = feedback.w[j] - decoded[j]
+    return q, decoded
 
 
 def _integers(grid: Grid, w: Floats, scales: Scales) -> Integers:
@@ -118,8 +118,8 @@ def _integers(grid: Grid, w: Floats, scales: Scales) -> Integers:
     if grid.path_bits:
         apart = groups.swapaxes(0, 1).reshape(grid.group, -1)
         same = np.ones(grid.group, np.float32)
-        found = best_path(apart, scales.scale.reshape(-1), same, grid.path_bits)
-        q = _lowest(found, grid.path_bits).reshape(grid.group, len(groups), -1).swapaxes(0, 1)
+        path = best_path(apart, scales.scale.reshape(-1), same, grid.path_bits)
+        q = _lowest(path, grid.path_bits).reshape(grid.group, len(groups), -1).swapaxes(0, 1)
         return q.reshape(w.shape)
     q = np.empty(groups.shape, np.uint8)
     for g, own in enumerate(groups):
@@ -144,15 +144,15 @@ def _rows(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
     n, columns = w.shape
     full = columns // grid.block * grid.block
     q = np.empty(w.shape, np.uint8)
-    found: list[dict[str, NDArray[Any]]] = []
+    block_scales: list[dict[str, NDArray[Any]]] = []
     for part in (slice(0, full), slice(full, columns)):
         if part.start == part.stop:
             continue
         length = min(grid.block, part.stop - part.start)
         integers, scales = _block(grid, w[:, part].reshape(-1, length))
         q[:, part] = integers.reshape(n, -1)
-        found.append({name: array.reshape(n, -1) for name, array in scales.items()})
-    return stored(grid, q, found)
+        block_scales.append({name: array.reshape(n, -1) for name, array in scales.items()})
+    return stored(grid, q, block_scales)
 
 
 def stored(
@@ -166,12 +166,12 @@ def stored(
 def _block(grid: Grid, w: Floats) -> tuple[Integers, dict[str, NDArray[Any]]]:
     """Round rows w [n, columns] of a block: integers [n, columns], and the scales' arrays."""
     own = w.shape[1]
-    columns = np.ascontiguousarray(whole(w, grid.group).T)
-    found = grid.scales(columns)
-    return np.ascontiguousarray(_integers(grid, columns, found)[:own].T), found.stored
+    columns = np.ascontiguousarray(padded(w, grid.group).T)
+    scales = grid.scales(columns)
+    return np.ascontiguousarray(_integers(grid, columns, scales)[:own].T), scales.stored
 
 
-def whole(x: NDArray[Scalar], multiple: int) -> NDArray[Scalar]:
+def padded(x: NDArray[Scalar], multiple: int) -> NDArray[Scalar]:
     """Return rows x [n, columns] with zeros up to a multiple of columns."""
     spare = -x.shape[1] % multiple
     return np.pad(x, ((0, 0), (0, spare))) if spare else x
@@ -179,7 +179,7 @@ def whole(x: NDArray[Scalar], multiple: int) -> NDArray[Scalar]:
 
 def words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
     """Pack unsigned fields [rows, n] into words [rows, ceil(n * bits / 32)], lowest first."""
-    narrow = np.ascontiguousarray(whole(fields, 32 // bits), np.uint8)
+    narrow = np.ascontiguousarray(padded(fields, 32 // bits), np.uint8)
     if bits < 8:  # to whole bytes first: fewer numbers to shift
         apart = narrow.reshape(-1, 8 // bits)
         narrow = apart[:, 0].copy()

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .grid import Integers, Scales, rounded, whole, words
+from .grid import Integers, Scales, padded, rounded, words
 from .search import Floats, Levels, best_scales, to_integers, weighted
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
@@ -88,8 +88,8 @@ class GroupQuant:
         The scale of a group with an infinity or NaN is not finite.
         """
         *rows, columns = w.shape
-        found = rounded(self.grid, w.reshape(-1, columns))
-        return {name: array.reshape(*rows, array.shape[-1]) for name, array in found.items()}
+        arrays = rounded(self.grid, w.reshape(-1, columns))
+        return {name: array.reshape(*rows, array.shape[-1]) for name, array in arrays.items()}
 
     @property
     def grid(self) -> GroupGrid:
@@ -101,7 +101,7 @@ class GroupQuant:
         """Return the range of q - zero, and the parameters of the search for scales."""
         return _LEVELS[self.bits]
 
-    def held(self, scales: NDArray[np.float32]) -> NDArray[Any]:
+    def stored_scales(self, scales: NDArray[np.float32]) -> NDArray[Any]:
         """Round scales to `float_dtype`; scales that are too large become infinite.
 
         With 4-bit float16 schemes, that includes scales whose largest weight exceeds float16,
@@ -109,8 +109,8 @@ class GroupQuant:
         """
         stored = cast(scales, self.float_dtype)
         if self.bits == 4 and self.float_dtype == "float16":
-            held = np.abs(stored.astype(np.float32)) * self.levels.most <= _HALF_MAX
-            stored = np.where(held | ~np.isfinite(stored), stored, np.float16(np.inf))
+            fits = np.abs(stored.astype(np.float32)) * self.levels.most <= _HALF_MAX
+            stored = np.where(fits | ~np.isfinite(stored), stored, np.float16(np.inf))
         return stored
 
     def decode(
@@ -161,8 +161,8 @@ class GroupGrid:
     def scales(self, w: Floats, importance: Floats | None = None) -> Scales:
         """Find the scales of a group: see `Grid.scales`."""
         total = None if importance is None else weighted(importance)
-        held = self.own.held(best_scales(w, self.own.levels, total))
-        return Scales(held.astype(np.float32)[None], None, {"q_scale": held[:, None]})
+        stored = self.own.stored_scales(best_scales(w, self.own.levels, total))
+        return Scales(stored.astype(np.float32)[None], None, {"q_scale": stored[:, None]})
 
     def nearest(self, units: Floats) -> Integers:
         """Return the nearest stored integers: see `Grid.nearest`."""
@@ -177,7 +177,7 @@ class GroupGrid:
 
     def fields(self, q: Integers) -> dict[str, NDArray[Any]]:
         """Return q_weight of integers q [n, columns]; those of columns beyond them are 0."""
-        return {"q_weight": words(whole(q, self.group), self.own.bits)}
+        return {"q_weight": words(padded(q, self.group), self.own.bits)}
 
 
 GROUPS = (

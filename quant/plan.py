@@ -38,7 +38,7 @@ def parts(name: str, given: Sequence[tuple[int, Scheme]]) -> tuple[Rows, ...]:
 
 def to_json(own: Own) -> dict[str, list[list[Any]]]:
     """Return {parameter: [[rows, name of the scheme], ...]}, which `from_json` reads."""
-    return {name: [[p.rows, p.scheme.name] for p in found] for name, found in own.items()}
+    return {name: [[p.rows, p.scheme.name] for p in own_parts] for name, own_parts in own.items()}
 
 
 def from_json(written: Mapping[str, Any]) -> dict[str, tuple[Rows, ...]]:
@@ -47,13 +47,13 @@ def from_json(written: Mapping[str, Any]) -> dict[str, tuple[Rows, ...]]:
     Raises:
         ValueError: a scheme is unknown, or a value has another form.
     """
-    made = {}
-    for name, found in written.items():
+    own = {}
+    for name, own_parts in written.items():
         given: list[tuple[int, Scheme]] = []
-        for rows, scheme in found:
+        for rows, scheme in own_parts:
             known = record(scheme)
             if known is None or not isinstance(rows, int) or rows < 1:
                 raise ValueError(f"{name}: unknown part {[rows, scheme]!r}")
             given.append((rows, known))
-        made[name] = parts(name, given)
-    return made
+        own[name] = parts(name, given)
+    return own

@@ -22,27 +22,27 @@ Fields = dict[str, NDArray[Any]]
 
 def _nibbles(field: Raw) -> Raw:
     """Return the low and the high nibble of each byte."""
-    found: Raw = (field[..., None] >> np.array([0, 4], np.uint8)) & np.uint8(15)
-    return found.reshape(*field.shape[:-1], -1)
+    nibbles: Raw = (field[..., None] >> np.array([0, 4], np.uint8)) & np.uint8(15)
+    return nibbles.reshape(*field.shape[:-1], -1)
 
 
 def _upper_nibbles(field: Raw) -> Raw:
     """Return the upper nibble of each uint32."""
-    found: Raw = (np.ascontiguousarray(field).view("<u4") >> 28).astype(np.uint8)
-    return found
+    nibbles: Raw = (np.ascontiguousarray(field).view("<u4") >> 28).astype(np.uint8)
+    return nibbles
 
 
 def _iq1_s(qh: Raw) -> Raw:
     """Return the three bits of each uint16 that are a scale."""
-    found: Raw = ((np.ascontiguousarray(qh).view("<u2") >> 12) & 7).astype(np.uint8)
-    return found
+    scales: Raw = ((np.ascontiguousarray(qh).view("<u2") >> 12) & 7).astype(np.uint8)
+    return scales
 
 
 def _iq1_m(scales: Raw) -> Raw:
     """Return the four scales, of three bits each, of each uint16."""
     words = np.ascontiguousarray(scales).view("<u2")[..., None]
-    found: Raw = (words >> np.array([0, 3, 6, 9], np.uint16) & 7).astype(np.uint8)
-    return found.reshape(*scales.shape[:-1], -1)
+    bits: Raw = (words >> np.array([0, 3, 6, 9], np.uint16) & 7).astype(np.uint8)
+    return bits.reshape(*scales.shape[:-1], -1)
 
 
 # Type -> the bytes of a block with its scales, the function that returns them, and what a unit of

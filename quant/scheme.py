@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from wherry.errors import UsageError
 
+from .act_order import ACT_ORDER
 from .affine import AFFINE
 from .block_encoder import encodes
 from .blocks import BLOCKS, FLOATS_8, TERNARIES, TRELLISES, BlockQuant
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
-from .ordered import ORDERED
 from .other_names import advice
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
@@ -111,7 +111,7 @@ EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 # Schemes that `schemes` does not have: checkpoint formats, whose weights are kept, and block types,
 # some of which mixes encode (`TYPES`).
-_KEPT: tuple[Scheme, ...] = (*BLOCKS, *TRELLISES, *FLOATS_8, *TERNARIES, *AFFINE, *ORDERED)
+_KEPT: tuple[Scheme, ...] = (*BLOCKS, *TRELLISES, *FLOATS_8, *TERNARIES, *AFFINE, *ACT_ORDER)
 
 
 def schemes() -> dict[str, Encoder]:
@@ -128,8 +128,8 @@ TYPES: Mapping[str, BlockQuant] = {
 
 def portable() -> frozenset[str]:
     """Return the names of the schemes that the kernels of every target read."""
-    ordered = (scheme.name for scheme in ORDERED if scheme.base.name in schemes())
-    return frozenset((*schemes(), *ordered))
+    act_order = (scheme.name for scheme in ACT_ORDER if scheme.base.name in schemes())
+    return frozenset((*schemes(), *act_order))
 
 
 def kept_in(formats: Collection[str]) -> frozenset[str]:

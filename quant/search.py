@@ -78,9 +78,9 @@ def best_ratios(ways: Iterable[Floats], unit: Floats, total: Total) -> Floats:
         a = total(np.multiply(unit, q, out=product))
         b = total(np.multiply(q, q, out=product))
         known = b > 0
-        found = np.divide(a * a, b, out=np.zeros_like(a), where=known)
-        better = found > best
-        np.copyto(best, found, where=better)
+        gain = np.divide(a * a, b, out=np.zeros_like(a), where=known)
+        better = gain > best
+        np.copyto(best, gain, where=better)
         np.copyto(ratio, np.divide(a, b, out=np.zeros_like(a), where=known), where=better)
     return ratio
 

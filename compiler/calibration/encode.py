@@ -139,7 +139,7 @@ def _head(
     """Return the name of the LM head, which the program does not have, or of a tied embedding."""
     inside = {param.name for param in captured.program.mod["forward"].params}
     width = captured.program.embedding_size
-    found = [
+    heads = [
         name
         for name, plan in plans.items()
         if (name in inside) == _tied(described)
@@ -150,7 +150,7 @@ def _head(
             part.scheme.quantizes(name, plan.shape) for part in encoding.parts(name, plan.shape)
         )
     ]
-    return found[0] if len(found) == 1 else None
+    return heads[0] if len(heads) == 1 else None
 
 
 def _tied(described: Described) -> bool:

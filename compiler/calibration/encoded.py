@@ -33,8 +33,8 @@ class Encoded:
 
     def read(self, name: str) -> dict[str, NDArray[Any]]:
         """Return the stored arrays of a parameter by their full names."""
-        with np.load(self._path(name), allow_pickle=False) as found:
-            return {stored: found[stored] for stored in found.files}
+        with np.load(self._path(name), allow_pickle=False) as archive:
+            return {stored: archive[stored] for stored in archive.files}
 
     def write(self, name: str, arrays: Stored) -> None:
         """Store the arrays of a parameter."""

@@ -96,8 +96,8 @@ def run(
         state = _state(metadata, described, pages, len(texts))
         params = [_parameter(vm, entry, stored) for entry in metadata["params"]]
 
-        found: Floats = vm["embed"](*inputs, *state, *params).numpy()
-    return found
+        embedded: Floats = vm["embed"](*inputs, *state, *params).numpy()
+    return embedded
 
 
 @contextmanager
@@ -187,7 +187,7 @@ def _state(
     paged = any(own["kind"] != "recurrent" for own in metadata["state"])
     layers = range(config.num_hidden_layers) if paged else ()
     shared = all(config.attention_shape(i).kv != "none" for i in layers)
-    made: list[Any] = []
+    arrays: list[Any] = []
     for own in metadata["state"]:
         recurrent = own["kind"] == "recurrent"
         once = shared and not recurrent
@@ -196,13 +196,13 @@ def _state(
             tvm.runtime.tensor(np.zeros(shape, own["dtype"]))
             for _ in range(1 if once else own["layers"])
         ]
-        made += tensors * own["layers"] if once else tensors
-    return made
+        arrays += tensors * own["layers"] if once else tensors
+    return arrays
 
 
 def _parameter(vm: Any, entry: Mapping[str, Any], stored: Callable[[str], NDArray[Any]]) -> Any:
     sources = [tvm.runtime.tensor(np.asarray(stored(n), order="C")) for n in entry["from"]]
     if "pack" not in entry:
         return sources[0]
-    made = vm[entry["pack"]](*sources)
-    return made[entry["index"]] if "index" in entry else made
+    packed = vm[entry["pack"]](*sources)
+    return packed[entry["index"]] if "index" in entry else packed

@@ -78,7 +78,7 @@ class Worker:
         exact_y, own_y = np.split(y, 2)
         (part,) = self._parts(name)  # experts have one scheme
         before = self.encoded.read(name) if self.encoded.has(name) else None
-        found: dict[str, list[NDArray[Any]]] = {}
+        by_name: dict[str, list[NDArray[Any]]] = {}
         for e, w in enumerate(self._matrices(name)):
             of_exact, of_own = exact.of(e), own.of(e)
             exact_y[of_exact] = exact.inputs(of_exact) @ w.T
@@ -89,10 +89,10 @@ class Worker:
                     _grid(part), w
                 )
             for suffix, array in stored.items():
-                found.setdefault(part.name.removesuffix("weight") + suffix, []).append(array)
+                by_name.setdefault(part.name.removesuffix("weight") + suffix, []).append(array)
             own_y[of_own] = own.inputs(of_own) @ part.scheme.decode(stored, columns).T
         if not before:
-            self.encoded.write(name, {n: np.stack(arrays) for n, arrays in found.items()})
+            self.encoded.write(name, {n: np.stack(arrays) for n, arrays in by_name.items()})
         self._did(name)
         return y
 
@@ -102,9 +102,9 @@ class Worker:
         rest = np.empty((0, columns), np.float32)
         for _, rows in self.encoding.rows(self.plans[name], self.checkpoint):
             rest = np.concatenate([rest, rows.reshape(-1, columns)])
-            whole = len(rest) // width * width
-            yield from rest[:whole].reshape(-1, width, columns)
-            rest = rest[whole:]
+            complete = len(rest) // width * width
+            yield from rest[:complete].reshape(-1, width, columns)
+            rest = rest[complete:]
 
     def head(self, name: str, x: Floats, *, tied: bool) -> None:
         """Encode the LM head, or the embedding that is `tied` to it, for its inputs x [2 n, in].
@@ -133,12 +133,12 @@ class Worker:
             self.progress("calibrate", sum(self.done.values()), total)
 
     def _encoded(self, name: str, feedback: Feedback) -> dict[str, NDArray[Any]]:
-        found: dict[str, list[NDArray[Any]]] = {}
+        parts_by_suffix: dict[str, list[NDArray[Any]]] = {}
         for part, rows in self.encoding.rows(self.plans[name], self.checkpoint):
             prefix = part.name.removesuffix("weight")
             for suffix, array in feedback.encode(_grid(part), rows).items():
-                found.setdefault(prefix + suffix, []).append(array)
-        return {stored: np.concatenate(each) for stored, each in found.items()}
+                parts_by_suffix.setdefault(prefix + suffix, []).append(array)
+        return {stored: np.concatenate(each) for stored, each in parts_by_suffix.items()}
 
     def stored(self, name: str) -> NDArray[Any]:
         """Return a stored tensor, in `lookups`, of a parameter that no linear reads.

@@ -65,8 +65,8 @@ def some_rows(
     read = _stacked if plan.axis == 0 else _side_by_side
     each = min(high - low, max(1, count // _PLACES))
     starts = sorted({low + i * (high - low - each) // (_PLACES - 1) for i in range(_PLACES)})
-    found = [read(plan, checkpoint, start, start + each) for start in starts]
-    rows = np.concatenate(found).reshape(-1, plan.shape[-1])
+    parts = [read(plan, checkpoint, start, start + each) for start in starts]
+    rows = np.concatenate(parts).reshape(-1, plan.shape[-1])
     return _unit(rows) if plan.unit_rows else rows
 
 

@@ -62,8 +62,8 @@ def open_weights(folder: Path, quantized: Quantized | None = None) -> Checkpoint
     They are `model.safetensors`, or the shards that its index lists, or, if neither exists,
     pytorch_model.bin or the shards of its index; errors as in `open_checkpoint`.
     """
-    if found := _files(folder, file_names.SAFETENSORS, file_names.SAFETENSORS_INDEX):
-        checkpoint = open_safetensors(folder, *found)
+    if files := _files(folder, file_names.SAFETENSORS, file_names.SAFETENSORS_INDEX):
+        checkpoint = open_safetensors(folder, *files)
         if quantized is None:
             return checkpoint
         if quantized.method == OF_EXPERTS:
@@ -74,16 +74,16 @@ def open_weights(folder: Path, quantized: Quantized | None = None) -> Checkpoint
             f"{folder} has {quantized.name} weights without {file_names.SAFETENSORS}. Save them as "
             "safetensors: model.save_pretrained(DIR) of transformers does."
         )
-    if found := _files(folder, file_names.PICKLED, file_names.PICKLED_INDEX):
-        return open_pickled(folder, *found)
+    if files := _files(folder, file_names.PICKLED, file_names.PICKLED_INDEX):
+        return open_pickled(folder, *files)
     raise ModelError(_nothing_to_read(folder))
 
 
 def _mistral(source: Path, config: Mapping[str, Any]) -> Checkpoint:
-    found = _files(source, file_names.MISTRAL_WEIGHTS, file_names.MISTRAL_INDEX)
-    if not found:
+    files = _files(source, file_names.MISTRAL_WEIGHTS, file_names.MISTRAL_INDEX)
+    if not files:
         raise ModelError(f"{source} has no {file_names.MISTRAL_WEIGHTS} any more.")
-    return mistral.renamed(open_safetensors(source, *found), config)
+    return mistral.renamed(open_safetensors(source, *files), config)
 
 
 def _files(folder: Path, single: str, index: str) -> tuple[list[str], dict[str, str]] | None:
@@ -116,10 +116,10 @@ def _nothing_to_read(folder: Path) -> str:
     others = sorted(
         p.name for p in folder.glob("*") if p.suffix in (".safetensors", ".bin", ".pth", ".gguf")
     )
-    found = f"it has {', '.join(others[:5])}" if others else "it has no weights at all"
+    contents = f"it has {', '.join(others[:5])}" if others else "it has no weights at all"
     return (
         f"{folder} has neither {file_names.SAFETENSORS} nor {file_names.SAFETENSORS_INDEX} nor "
-        f"{file_names.PICKLED}; {found}.\n"
+        f"{file_names.PICKLED}; {contents}.\n"
         "Save the model as safetensors: model.save_pretrained(DIR) of transformers does."
     )
 

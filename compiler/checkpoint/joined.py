@@ -57,10 +57,10 @@ class _Joined(Checkpoint):
             checkpoint, own = self._source(name)
             checkpoint.require_floats([own])
 
-    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
+    def precision_note(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """See `Checkpoint.told`."""
         assert self.main is not None
-        return self.main.told(scheme, [name for name in kept if name not in self.sources])
+        return self.main.precision_note(scheme, [name for name in kept if name not in self.sources])
 
     def loses(self, name: str, scheme: str) -> bool:
         """See `Checkpoint.loses`."""
@@ -68,12 +68,12 @@ class _Joined(Checkpoint):
         return checkpoint.loses(own, scheme)
 
     def kept(
-        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+        self, plan: ParameterPlan, schemes: Collection[str] | None = None
     ) -> Sequence[KeptRows]:
         """See `Checkpoint.kept`; the tensors of others are encoded."""
         assert self.main is not None
         is_main = all(piece.name not in self.sources for piece in plan.pieces)
-        return self.main.kept(plan, wanted) if is_main else ()
+        return self.main.kept(plan, schemes) if is_main else ()
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """See `Checkpoint.read`."""

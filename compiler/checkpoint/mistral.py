@@ -162,7 +162,7 @@ def _text_config(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "model_type": kind,
         "architectures": [f"{classes[kind]}ForCausalLM"],
-        **{ours: given[theirs] for theirs, ours in _FIELDS.items()},
+        **{hf_name: given[mistral_name] for mistral_name, hf_name in _FIELDS.items()},
         "max_position_embeddings": given.get("max_position_embeddings")
         or given.get("max_seq_len")
         or _CONTEXT,
@@ -250,9 +250,9 @@ def _name_of(name: str) -> str:
     """Return a tensor's name in Hugging Face's layout; others' (vision) stay as they are."""
     if name in _OUTER:
         return _OUTER[name]
-    if not (found := _IN_LAYER.fullmatch(name)):
+    if not (match := _IN_LAYER.fullmatch(name)):
         return name
-    layer, part = found.groups()
+    layer, part = match.groups()
     if moe := _OF_EXPERT.fullmatch(part):
         part = f"block_sparse_moe.{moe[1]}"
     return f"model.layers.{int(layer)}.{_LAYER.get(part, part)}.weight"

@@ -31,19 +31,19 @@ _NAMES = {"torch.float32": "F32", "torch.float16": "F16", "torch.bfloat16": "BF1
 class TorchCheckpoint(Checkpoint):
     """The tensors of a folder whose files PyTorch memory-maps."""
 
-    held: Mapping[str, Any] = field(default_factory=dict, repr=False)  # values: torch.Tensor
+    loaded: Mapping[str, Any] = field(default_factory=dict, repr=False)  # values: torch.Tensor
 
     def read_raw(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """See `Checkpoint.read_raw`."""
         import torch
 
-        tensor = self.held[name]
+        tensor = self.loaded[name]
         rows = tensor[start:stop] if tensor.dim() else tensor
         if tensor.dtype == torch.bfloat16:
             bits: NDArray[Any] = rows.contiguous().view(torch.int16).numpy().view(np.uint16)
             return bits
-        made: NDArray[Any] = rows.contiguous().numpy()
-        return made
+        array: NDArray[Any] = rows.contiguous().numpy()
+        return array
 
 
 def open_pickled(folder: Path, names: Sequence[str], expected: Mapping[str, str]) -> Checkpoint:
@@ -64,25 +64,25 @@ def open_pickled(folder: Path, names: Sequence[str], expected: Mapping[str, str]
             f"{folder / names[0]} is pickled, which only PyTorch reads safely. Type: "
             f"{extras.TORCH}; or take a model that has safetensors."
         )
-    held: dict[str, Any] = {}
+    loaded: dict[str, Any] = {}
     tensors: dict[str, TensorFile] = {}
     digest = hashlib.sha256()
     problems: list[str] = []
     for name in names:
         for key, tensor in _load(folder / name).items():
-            if key in held:
+            if key in loaded:
                 problems.append(f"{key} is in {name} and in another file")
-            held[key] = tensor
+            loaded[key] = tensor
             size = tensor.numel() * tensor.element_size()
             dtype = _NAMES.get(str(tensor.dtype), str(tensor.dtype).removeprefix("torch."))
             tensors[key] = TensorFile(folder / name, dtype, tuple(tensor.shape), 0, size)
         stat = (folder / name).stat()
         digest.update(f"{name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-    problems += [f"{t} is not in {f}" for t, f in expected.items() if t not in held]
+    problems += [f"{t} is not in {f}" for t, f in expected.items() if t not in loaded]
     if problems:
         raise ModelError(f"{folder / PICKLED_INDEX} is wrong:\n{listing(problems)}")
     files = tuple(folder / name for name in names)
-    return TorchCheckpoint(folder, MappingProxyType(tensors), files, digest.hexdigest(), held)
+    return TorchCheckpoint(folder, MappingProxyType(tensors), files, digest.hexdigest(), loaded)
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -94,17 +94,17 @@ def _load(path: Path) -> dict[str, Any]:
 
     try:
         mapped = zipfile.is_zipfile(path)
-        found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+        contents = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except Exception as e:  # torch.load raises many unrelated exception types
         raise ModelError(
             f"{path} cannot be read ({_first_line(e)}). It is damaged, or holds more than tensors, "
             "which may be programs: take a model that has safetensors."
         ) from e
-    others = [] if isinstance(found, dict) else ["(the whole file)"]
-    others = others or [str(k) for k, v in found.items() if not isinstance(v, torch.Tensor)]
+    others = [] if isinstance(contents, dict) else ["(the whole file)"]
+    others = others or [str(k) for k, v in contents.items() if not isinstance(v, torch.Tensor)]
     if others:
         raise ModelError(f"{path} holds values that are not tensors:\n{listing(others)}")
-    tensors: dict[str, Any] = {str(name): tensor.detach() for name, tensor in found.items()}
+    tensors: dict[str, Any] = {str(name): tensor.detach() for name, tensor in contents.items()}
     return tensors
 
 

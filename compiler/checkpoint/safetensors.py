@@ -33,9 +33,9 @@ def open_safetensors(folder: Path, names: Sequence[str], expected: Mapping[str, 
     digest = hashlib.sha256()
     problems: list[str] = []
     for name in names:
-        found, header = _read_header(folder / name)
-        problems += [f"{t} is in {name} and in another file" for t in found if t in tensors]
-        tensors |= found
+        in_file, header = _read_header(folder / name)
+        problems += [f"{t} is in {name} and in another file" for t in in_file if t in tensors]
+        tensors |= in_file
         stat = (folder / name).stat()
         digest.update(f"{name} {stat.st_size} {stat.st_mtime_ns}\n".encode() + header)
     problems += [f"{t} is not in {f}" for t, f in expected.items() if t not in tensors]

@@ -80,7 +80,7 @@ class Checkpoint:
                 "--quant."
             )
 
-    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
+    def precision_note(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """Return one line on the precision that the scheme loses; None: it loses nothing.
 
         The tensors `kept` stay as they are.
@@ -92,12 +92,12 @@ class Checkpoint:
         return False
 
     def kept(
-        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+        self, plan: ParameterPlan, schemes: Collection[str] | None = None
     ) -> Sequence[KeptRows]:
         """Return the rows of a parameter, in order, as the checkpoint has encoded them.
 
-        Where several schemes have the same values, the smallest of those named in `wanted` is
-        taken, or of all if `wanted` is None or names none of them. The result is empty if the
+        Where several schemes have the same values, the smallest of those named in `schemes` is
+        taken, or of all if `schemes` is None or names none of them. The result is empty if the
         conversion has to encode the parameter's floats: they are stored as floats, the plan changes
         values or cuts rows, or no scheme has their encoding.
         """

@@ -85,22 +85,22 @@ def _of_text(rope: Mapping[str, Any]) -> dict[str, Any]:
     return {n: "default" if v == "mrope" else v for n, v in kept.items()}
 
 
-def text_names(theirs: Iterable[str]) -> dict[str, str]:
+def text_names(names: Iterable[str]) -> dict[str, str]:
     """Return the text model's tensors: name in a text-only checkpoint -> name in this one."""
-    found = {}
-    for name in theirs:
+    text = {}
+    for name in names:
         for prefix, alone in _PREFIXES:
             if name.startswith(prefix):
-                found[alone + name.removeprefix(prefix)] = name
+                text[alone + name.removeprefix(prefix)] = name
                 break
-    return found
+    return text
 
 
-def others(theirs: Iterable[str], text: Mapping[str, str]) -> dict[str, int]:
+def others(names: Iterable[str], text: Mapping[str, str]) -> dict[str, int]:
     """Count the tensors that do not belong to the text model, by the first part of their names."""
     counts: dict[str, int] = {}
     known = set(text.values())
-    for name in theirs:
+    for name in names:
         if name not in known:
             first, _, rest = name.partition(".")
             part = rest.partition(".")[0] if first == "model" else first

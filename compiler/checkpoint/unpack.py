@@ -53,9 +53,9 @@ def _heads(
     plan: ParameterPlan, word: Heads, checkpoint: Checkpoint
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield (index of the first row, rows float32) of the parameter's part of each head."""
-    first, stop, whole = plan.rows_of_head
+    first, stop, size = plan.rows_of_head
     for head in range(plan.shape[0]):
-        rows = checkpoint.read(plan.pieces[0].name, head * whole + first, head * whole + stop)
+        rows = checkpoint.read(plan.pieces[0].name, head * size + first, head * size + stop)
         yield head * plan.shape[1], np.ascontiguousarray(rows.T if word.transposed else rows)
 
 

@@ -90,7 +90,7 @@ class Library:
     workspace: int  # bytes of a step's intermediate tensors
     largest_tensor: int  # bytes of the largest intermediate tensor
     # bytes: the largest dynamic shared memory of any launch; 0: none is dynamic
-    asked_shared_bytes: int
+    dynamic_shared_bytes: int
     sources: dict[str, str]  # generated device code by file suffix: "cu", "cl"
 
 
@@ -171,7 +171,7 @@ def build_library(
         ],
         "state": state,
     }
-    if program.whole:
+    if program.bidirectional:
         metadata["whole"] = 1
 
     def with_metadata(mod: IRModule) -> IRModule:
@@ -180,20 +180,20 @@ def build_library(
             mod = web_llm.add_interface(mod, metadata, WEBGPU_LIMITS, vocab_size=vocab_size)
             require_limits(mod, target)
         elif "forward" in program.entries:
-            mod, found = add_candidates(
+            mod, candidates = add_candidates(
                 mod, target, vocab_size=vocab_size, logit_rows=deployment.logit_rows
             )
-            metadata.update(found)
-            if found:
+            metadata.update(candidates)
+            if candidates:
                 require_limits(mod, target)
         return _add_metadata(mod, metadata)
 
-    workspace = largest = asked = 0
+    workspace = largest = dynamic_shared_bytes = 0
 
     def seen(phase: str, mod: IRModule) -> None:
-        nonlocal workspace, largest, asked
+        nonlocal workspace, largest, dynamic_shared_bytes
         if phase == "schedule":
-            asked = require_limits(mod, target)
+            dynamic_shared_bytes = require_limits(mod, target)
         if phase == "link":
             own = (CANDIDATES, CHOICE) if CANDIDATES in metadata else ()
             storage = _storage(mod, program.entries + own)
@@ -202,12 +202,12 @@ def build_library(
                 workspace += 4 * deployment.logit_rows * vocab_size
         on_phase(phase, mod)
 
-    def made(sources: dict[str, str]) -> Library:
+    def library(sources: dict[str, str]) -> Library:
         return Library(
             metadata=metadata,
             workspace=workspace,
             largest_tensor=largest,
-            asked_shared_bytes=asked,
+            dynamic_shared_bytes=dynamic_shared_bytes,
             sources=sources,
         )
 
@@ -218,7 +218,7 @@ def build_library(
         stack.enter_context(device)
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
         if out is None:
-            return made({})
+            return library({})
         if symbols and out.suffix == ".tar":  # linked into an app, with other libraries
             mod = tvm.transform.Sequential([PrefixKernels(symbols)])(mod)
         if symbols:  # TVM cannot parse an empty attribute, which stands for system_lib alone
@@ -241,7 +241,7 @@ def build_library(
         executable.export_library(str(out), fcompile=link, **linked)
         sources = device_sources(executable.mod)
         sources |= target.toolchain.sources() if target.toolchain else {}
-    return made(sources)
+    return library(sources)
 
 
 def _linker() -> Requirement:

@@ -51,8 +51,8 @@ def add_candidates(
     with builder.function(ENTRY, [logits, scales], attrs=attrs):
         with builder.dataflow():
             var = builder.add_func(kernel.compute, f"{ENTRY}_kernel")
-            made = with_scratch(builder, var, kernel, [logits, scales], result, {"m": rows})
-            out = builder.emit_output(made)
+            results = with_scratch(builder, var, kernel, [logits, scales], result, {"m": rows})
+            out = builder.emit_output(results)
         builder.emit_func_output(out)
     _add_choice(builder, target.kernels, spec.count, attrs)
     error = FAST_MATH_ERROR if target.fast_math else RELATIVE_ERROR

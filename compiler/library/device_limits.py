@@ -22,7 +22,7 @@ class Demand:
 
     threads: int
     shared_bytes: int
-    asked_bytes: int = 0  # bytes of dynamic shared memory among `shared_bytes`
+    dynamic_bytes: int = 0  # bytes of dynamic shared memory among `shared_bytes`
 
 
 def require_limits(mod: IRModule, target: TargetPreset) -> int:
@@ -41,14 +41,14 @@ def require_limits(mod: IRModule, target: TargetPreset) -> int:
     shared = int(limits["max_shared_memory_per_block"])
     most = max(shared, target.asked_shared_bytes)
     problems: list[str] = []
-    asked = 0
+    dynamic = 0
     for var, func in mod.functions_items():
         for demand in demands(func.body) if isinstance(func, tirx.PrimFunc) else ():
             if demand.threads > threads:
                 problems.append(f"{var.name_hint}: {demand.threads} threads, not {threads}")
-            if demand.asked_bytes:
-                asked = max(asked, demand.shared_bytes)
-            has = most if demand.asked_bytes else shared
+            if demand.dynamic_bytes:
+                dynamic = max(dynamic, demand.shared_bytes)
+            has = most if demand.dynamic_bytes else shared
             if demand.shared_bytes > has:
                 problems.append(
                     f"{var.name_hint}: {demand.shared_bytes} bytes of shared memory, not {has}"
@@ -60,25 +60,25 @@ def require_limits(mod: IRModule, target: TargetPreset) -> int:
             f"This model's kernels take more than a block of target {target.name} has:\n"
             f"{listing(problems)}\nType: {smaller}--target cpu"
         )
-    return asked
+    return dynamic
 
 
-def demands(stmt: Any, shared: int = 0, asked: int = 0) -> Iterator[Demand]:
+def demands(stmt: Any, shared: int = 0, dynamic: int = 0) -> Iterator[Demand]:
     """Yield the block resources of each kernel that a scheduled statement launches.
 
     Args:
         stmt: body of a PrimFunc.
         shared: bytes of shared memory that enclosing statements allocate.
-        asked: bytes of dynamic shared memory among `shared`.
+        dynamic: bytes of dynamic shared memory among `shared`.
     """
     if _tag(stmt):
-        threads, own, own_asked = _block(stmt, 1)
-        yield Demand(threads, shared + own, asked + own_asked)
+        threads, own, own_dynamic = _block(stmt, 1)
+        yield Demand(threads, shared + own, dynamic + own_dynamic)
         return
     # An allocation outside of the thread loops belongs to every kernel inside of them.
-    own, own_asked = _allocated(stmt)
+    own, own_dynamic = _allocated(stmt)
     for part in _parts(stmt):
-        yield from demands(part, shared + own, asked + own_asked)
+        yield from demands(part, shared + own, dynamic + own_dynamic)
 
 
 def _block(stmt: Any, threads: int) -> tuple[int, int, int]:
@@ -91,8 +91,8 @@ def _block(stmt: Any, threads: int) -> tuple[int, int, int]:
         threads *= int(stmt.extent)
     below = [_block(part, threads) for part in _parts(stmt)]
     most = max((t for t, _, _ in below), default=threads)
-    own, asked = _allocated(stmt)
-    return most, own + sum(s for _, s, _ in below), asked + sum(a for _, _, a in below)
+    own, dynamic = _allocated(stmt)
+    return most, own + sum(s for _, s, _ in below), dynamic + sum(a for _, _, a in below)
 
 
 def _tag(stmt: Any) -> str:
@@ -102,15 +102,15 @@ def _tag(stmt: Any) -> str:
 
 def _allocated(stmt: Any) -> tuple[int, int]:
     """Return (shared bytes, dynamic shared bytes) that this one statement allocates."""
-    total = asked = 0
+    total = dynamic = 0
     for buffer in getattr(stmt, "alloc_buffers", ()):
         scope = str(buffer.scope())
         if scope.startswith("shared"):
             extents = prod(int(extent) for extent in buffer.shape)
             size = extents * DataType(str(buffer.dtype)).itemsize
             total += size
-            asked += size if scope == "shared.dyn" else 0
-    return total, asked
+            dynamic += size if scope == "shared.dyn" else 0
+    return total, dynamic
 
 
 def _parts(stmt: Any) -> list[Any]:

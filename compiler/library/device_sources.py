@@ -16,11 +16,11 @@ _SOURCES = {
 
 def device_sources(module: Any) -> dict[str, str]:
     """Return the generated code of all device modules that `module` imports, by file suffix."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for imported in module.imports:
         for form, suffix in _SOURCES.get(imported.kind, ()):
             if text := str(imported.inspect_source(form)):
-                found[suffix] = found.get(suffix, "") + text
+                sources[suffix] = sources.get(suffix, "") + text
         for suffix, text in device_sources(imported).items():
-            found[suffix] = found.get(suffix, "") + text
-    return found
+            sources[suffix] = sources.get(suffix, "") + text
+    return sources

@@ -56,7 +56,7 @@ class Program:
     cache: KVCache
     slots: tuple[SlotState, ...]  # recurrent state of a sequence; (): the model has none
     embedding_size: int  # elements of a row of `embed`
-    whole: bool = False  # whether a step has to hold whole sequences, as encoders need
+    bidirectional: bool = False  # whether a step has to hold whole sequences, as encoders need
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -95,13 +95,13 @@ def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
     def forward(*arrays: Any) -> Any:
         batch = kind(**dict(zip(names, arrays, strict=True)))
         x = model.hidden(batch)
-        made = tuple(results[entry](x, batch) for entry in entries)
-        return made if len(made) > 1 else made[0]
+        outputs = tuple(results[entry](x, batch) for entry in entries)
+        return outputs if len(outputs) > 1 else outputs[0]
 
     return forward
 
 
-def is_whole(config: Any) -> bool:
+def is_bidirectional(config: Any) -> bool:
     """Return whether a model's rows attend to later ones, so that a step holds whole sequences."""
     return bool(getattr(config, "whole", False))
 
@@ -214,5 +214,5 @@ def export(
         ),
         slots=slot_states(mod),
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
-        whole=is_whole(config),
+        bidirectional=is_bidirectional(config),
     )

@@ -107,10 +107,10 @@ def _record(
     record = target.record() | ({"variants": variants} if variants else {})
     if record["kind"] != "llvm":
         record["device_features"] = needed(record["kind"], built.sources)
-    if record["kind"] == "webgpu" and (asked := limits_for(_tensors(built))):
-        record["device_limits"] = asked
-    if record["kind"] == "cuda" and built.asked_shared_bytes:
-        record["device_limits"] = {SHARED_MEMORY: built.asked_shared_bytes}
+    if record["kind"] == "webgpu" and (limits := limits_for(_tensors(built))):
+        record["device_limits"] = limits
+    if record["kind"] == "cuda" and built.dynamic_shared_bytes:
+        record["device_limits"] = {SHARED_MEMORY: built.dynamic_shared_bytes}
     return record
 
 

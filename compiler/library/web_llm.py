@@ -123,12 +123,12 @@ def _add_step(
                 relax.TensorType(dtype=p.ty.dtype, ndim=p.ty.ndim)
                 for p in forward.params[first : first + count]
             ]
-            made = builder.emit(
+            results = builder.emit(
                 relax.Call(relax.ExternFunc(function), [cache], ty_args=[relax.TupleType(types)])
             )
-            for i, wanted in enumerate(forward.params[first : first + count]):
-                item = builder.emit(relax.TupleGetItem(made, i))
-                arguments.append(builder.match_cast(item, _renamed(wanted.ty, own, n)))
+            for i, param in enumerate(forward.params[first : first + count]):
+                item = builder.emit(relax.TupleGetItem(results, i))
+                arguments.append(builder.match_cast(item, _renamed(param.ty, own, n)))
         arguments += [builder.emit(relax.TupleGetItem(given, i)) for i in range(len(params.fields))]
         logits = builder.emit(relax.Call(_var(builder, "forward"), arguments))
         builder.emit_func_output(relax.Tuple([logits, cache]))
@@ -152,10 +152,10 @@ def _var(builder: relax.BlockBuilder, name: str) -> Any:
 def _add_cache(builder: relax.BlockBuilder, metadata: Mapping[str, Any]) -> None:
     names = ("sequences", "tokens", "rows", "page", "window")
     sizes = [relax.Var(name, relax.ShapeType(ndim=1)) for name in names]
-    told = {name: metadata[name] for name in ("page_size", "inputs", "state")}
+    cache_spec = {name: metadata[name] for name in ("page_size", "inputs", "state")}
     with builder.function("create_tir_paged_kv_cache", sizes, attrs={"relax.force_pure": True}):
         call = relax.Call(
-            relax.ExternFunc(_CACHE), [*sizes, StringImm(json.dumps(told))], ty_args=[_ANY]
+            relax.ExternFunc(_CACHE), [*sizes, StringImm(json.dumps(cache_spec))], ty_args=[_ANY]
         )
         builder.emit_func_output(builder.emit(call))
 
@@ -239,8 +239,8 @@ def _new(
     with builder.function(name, inputs):
         with builder.dataflow():
             var = builder.add_func(func, f"{name}_kernel")
-            made = builder.emit_output(relax.call_tir(var, inputs, out_ty=out))
-        builder.emit_func_output(made)
+            output = builder.emit_output(relax.call_tir(var, inputs, out_ty=out))
+        builder.emit_func_output(output)
 
 
 def _in_place(builder: relax.BlockBuilder, name: str, func: Any, inputs: list[Any]) -> None:
@@ -249,8 +249,8 @@ def _in_place(builder: relax.BlockBuilder, name: str, func: Any, inputs: list[An
         with builder.dataflow():
             var = builder.add_func(func, f"{name}_kernel")
             changed = relax.op.call_tir_inplace(var, inputs, [0], inputs[0].ty)
-            made = builder.emit_output(changed)
-        builder.emit_func_output(made)
+            output = builder.emit_output(changed)
+        builder.emit_func_output(output)
 
 
 def chat_config(

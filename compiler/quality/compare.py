@@ -124,5 +124,5 @@ def compare(
 def _log_softmax(logits: NDArray[np.float32]) -> Floats:
     """Return log-probabilities float64 [n, vocab] for logits [n, vocab]."""
     shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
-    found: Floats = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    return found
+    log_probabilities: Floats = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    return log_probabilities

@@ -61,8 +61,8 @@ def measure(folder: Path, reference: Path, text: Text, *, progress: Progress | N
                 f"{own.name} has {session.vocab_size:,} logits and {other.name} {vocab_size:,}. "
                 "Compare with the model that it was compiled from: --against MODEL"
             )
-        found = compare(session, texts, recorded, seen)
-    return _card(own, other, text, found)
+        comparison = compare(session, texts, recorded, seen)
+    return _card(own, other, text, comparison)
 
 
 def _report(progress: Progress | None, total: int) -> Seen:
@@ -77,8 +77,8 @@ def _report(progress: Progress | None, total: int) -> Seen:
     return seen
 
 
-def _card(own: Manifest, other: Manifest, text: Text, found: Comparison) -> Card:
-    if not all(map(math.isfinite, asdict(found).values())):
+def _card(own: Manifest, other: Manifest, text: Text, comparison: Comparison) -> Card:
+    if not all(map(math.isfinite, asdict(comparison).values())):
         raise ModelError(
             f"{own.name} in {own.quantization}, or {other.name} in {other.quantization}, computes "
             "infinite or undefined numbers; their weights or a kernel are wrong."
@@ -93,5 +93,5 @@ def _card(own: Manifest, other: Manifest, text: Text, found: Comparison) -> Card
         reference=other.name,
         reference_quantization=other.quantization,
         text=text.sha256,
-        **asdict(found),
+        **asdict(comparison),
     )

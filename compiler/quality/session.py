@@ -82,8 +82,8 @@ class Session:
             if "pack" not in entry:
                 yield sources[0]
                 continue
-            made = self._vm[entry["pack"]](*sources)
-            yield made[entry["index"]] if "index" in entry else made
+            packed = self._vm[entry["pack"]](*sources)
+            yield packed[entry["index"]] if "index" in entry else packed
 
     def logits(self, tokens: Sequence[int]) -> Iterator[NDArray[np.float32]]:
         """Yield the logits [rows, vocab] of consecutive tokens of a new sequence.
@@ -113,19 +113,19 @@ class Session:
         slots = [[0]] if SLOTS in self._metadata["inputs"] else []
         arrays = [tokens, range(start, start + n), [0] * n, [0, n], *tables, *slots, rows]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self._device) for a in arrays]
-        found: NDArray[np.float32] = self._vm["forward"](
+        logits: NDArray[np.float32] = self._vm["forward"](
             *inputs, *self._state, *self._params
         ).numpy()
-        return found
+        return logits
 
 
 def _rows(stored: StoredTensors, name: str) -> NDArray[Any]:
     """Return a stored tensor, or rows of one: "lm_head.q_weight[0:76032]"."""
-    whole, _, rows = name.partition("[")
+    tensor, _, rows = name.partition("[")
     if not rows:
-        return stored.read(whole)
+        return stored.read(tensor)
     first, _, stop = rows.removesuffix("]").partition(":")
-    return stored.read(whole)[int(first) : int(stop)]
+    return stored.read(tensor)[int(first) : int(stop)]
 
 
 def _device(manifest: Manifest) -> Any:

@@ -104,11 +104,11 @@ def windows(text: Text, folder: Path, most: int) -> list[list[int]]:
     tokenizer = read_tokenizer(path)
     first = _prefix(tokenizer)
     step = max(1, most - len(first))
-    found = []
+    parts = []
     for document in text.documents:
         ids = tokenizer.encode(document, add_special_tokens=False).ids
-        found += [[*first, *ids[i : i + step]] for i in range(0, len(ids), step)]
-    return [ids for ids in found if len(ids) > 1]  # one token predicts nothing that is known
+        parts += [[*first, *ids[i : i + step]] for i in range(0, len(ids), step)]
+    return [ids for ids in parts if len(ids) > 1]  # one token predicts nothing that is known
 
 
 def _prefix(tokenizer: tokenizers.Tokenizer) -> list[int]:

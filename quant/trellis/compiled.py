@@ -47,10 +47,10 @@ def best_path(
 
     def search(groups: slice) -> NDArray[np.uint8]:
         own = [*(x[..., groups] for x in rows), importance, *(x[:, groups] for x in rest)]
-        made = np.empty(own[0].shape, np.uint8)
+        path = np.empty(own[0].shape, np.uint8)
         if feedback:
-            return _run("passed", bits, [*own, feedback[1]], made)
-        return _run("path", bits, own, made)
+            return _run("passed", bits, [*own, feedback[1]], path)
+        return _run("path", bits, own, path)
 
     return np.concatenate(mapped(search, _parts(rows[1].size)), axis=1)[:, :n]
 
@@ -73,14 +73,14 @@ def _parts(n: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, n, step)]
 
 
-def _run(name: str, bits: int, arrays: Sequence[Floats], made: Result) -> Result:
-    """Call a kernel, whose group is the rows of the first array, and return `made`."""
+def _run(name: str, bits: int, arrays: Sequence[Floats], output: Result) -> Result:
+    """Call a kernel, whose group is the rows of the first array, and return `output`."""
     with _compiling:
         kernel = _kernel(name, bits, len(arrays[0]), _level())
     # TVM wants arrays in order that may be changed
-    given: list[NDArray[Any]] = [*map(np.ascontiguousarray, arrays), made]
+    given: list[NDArray[Any]] = [*map(np.ascontiguousarray, arrays), output]
     kernel(*(tvm_ffi.from_dlpack(a if a.flags.writeable else a.copy()) for a in given))
-    return made
+    return output
 
 
 @cache
@@ -94,8 +94,8 @@ def _kernel(name: str, bits: int, group: int, level: str) -> Any:
 @cache
 def _level() -> str:
     """Return the highest level of this machine's CPU; "": none."""
-    found = cpu_features()
-    return next((level for level, (_, needed) in LEVELS.items() if found >= needed), "")
+    features = cpu_features()
+    return next((level for level, (_, needed) in LEVELS.items() if features >= needed), "")
 
 
 def _lanes(level: str) -> int:

@@ -161,11 +161,11 @@ class Kernels:
     def _keep(self, a: Expr, squares: Expr, best: Any, ratio: Any) -> None:
         """Emit the change of `best` and `ratio` where a^2 / squares is larger than `best`."""
         v, zero = self.v, self.v.of(0.0)
-        found = v.let(T.Select(squares > zero, a * a / squares, zero))
-        better = v.load(found) > v.load(best)
+        gain = v.let(T.Select(squares > zero, a * a / squares, zero))
+        better = v.load(gain) > v.load(best)
         quotient = T.Select(squares > zero, a / squares, zero)
         v.store(ratio, T.Select(better, quotient, v.load(ratio)))
-        v.store(best, T.Select(better, v.load(found), v.load(best)))
+        v.store(best, T.Select(better, v.load(gain), v.load(best)))
 
 
 class _Search:
@@ -242,10 +242,10 @@ class _Search:
         """Emit the costs after column j, and the word of the branches."""
         own, v = self._own, self._own.v
         word: Expr = v.of(0, "uint32")
-        for state, found in enumerate(least):
-            came = v.bits(v.load(found) & v.of(self._mask, "int32"), "uint32")
+        for state, marked in enumerate(least):
+            came = v.bits(v.load(marked) & v.of(self._mask, "int32"), "uint32")
             word = word | T.shift_left(came, v.of(state * own.bits, "uint32"))
-            cost = v.bits(v.load(found) & v.of(~self._mask, "int32"), "float32")
+            cost = v.bits(v.load(marked) & v.of(~self._mask, "int32"), "float32")
             v.store(self._costs, cost, state)
         v.store(self._came, word, j)
 
@@ -286,16 +286,16 @@ class _Errors:
         """Return what the path into a state adds to a column."""
         return self._own.v.load(self._sums, column * self._own.states + state)
 
-    def step(self, j: Expr, came: list[Any], table: Any, wanted: Expr, ratios: Any) -> None:
+    def step(self, j: Expr, came: list[Any], table: Any, target: Expr, ratios: Any) -> None:
         """Emit the sums of the columns after j, whose branches into each state are `came`."""
         own, v = self._own, self._own.v
-        aim = v.let(wanted)
+        aim = v.let(target)
 
-        def made(state: int) -> Expr:  # the value of the window that leads into a state
+        def chosen_value(state: int) -> Expr:  # the value of the window that leads into a state
             windows = [v.load(table, n * own.states + state) for n in range(own.branches)]
             return self._chosen(came[state], windows)
 
-        errors = [v.let(v.load(aim) - made(state)) for state in range(own.states)]
+        errors = [v.let(v.load(aim) - chosen_value(state)) for state in range(own.states)]
 
         def column(i: Expr) -> None:
             k = j + 1 + i

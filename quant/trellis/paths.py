@@ -41,13 +41,13 @@ class Feedback:
 
 def windows(q: NDArray[np.integer], bits: int, group: int) -> NDArray[np.intp]:
     """Return the windows of integers q [..., columns], of which each group begins anew."""
-    found = q.astype(np.intp)
+    joined = q.astype(np.intp)
     for before in range(1, WINDOW_BITS // bits):
-        moved = np.zeros_like(found)
+        moved = np.zeros_like(joined)
         moved[..., before:] = q[..., :-before]
         moved[..., np.arange(q.shape[-1]) % group < before] = 0
-        found |= moved << before * bits
-    return found
+        joined |= moved << before * bits
+    return joined
 
 
 def best_path(

@@ -51,17 +51,17 @@ class Vectors:
 
     def let(self, value: Expr, dtype: str = "float32") -> Any:
         """Emit a value as a buffer of one row, which LLVM keeps in a register."""
-        made = self.buffer(1, dtype)
-        self.store(made, value)
-        return made
+        buffer = self.buffer(1, dtype)
+        self.store(buffer, value)
+        return buffer
 
 
 def function(parameters: Sequence[Parameter], emit: Callable[[dict[str, Any]], None]) -> Any:
     """Return a PrimFunc; `emit` writes its body, for buffers and sizes by name."""
-    found: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
 
     def size(d: int | str) -> Any:
-        return found.setdefault(d, T.int64()) if isinstance(d, str) else T.int64(d)
+        return variables.setdefault(d, T.int64()) if isinstance(d, str) else T.int64(d)
 
     with IRBuilder() as builder:
         with builder_tirx.prim_func(is_private=True, s_tir=True):
@@ -69,11 +69,11 @@ def function(parameters: Sequence[Parameter], emit: Callable[[dict[str, Any]], N
             handles = [builder_tirx.arg(name, T.handle()) for name, _, _ in parameters]
             for handle, (name, shape, dtype) in zip(handles, parameters, strict=True):
                 # NumPy's arrays are aligned to an element
-                found[name] = T.match_buffer(handle, [size(d) for d in shape], dtype, align=4)
+                variables[name] = T.match_buffer(handle, [size(d) for d in shape], dtype, align=4)
             with T.sblock("whole"):
                 T.reads()
                 T.writes()
-                emit(found)
+                emit(variables)
     return builder.get()
 
 

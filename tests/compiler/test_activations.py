@@ -24,7 +24,7 @@ def test_gpus_have_none():
 
 
 @pytest.mark.parametrize(
-    ("target", "quant", "asked", "found"),
+    ("target", "quant", "options", "chosen_dtypes"),
     [
         ("cpu:x86-64-v3", "q4f16_1", {}, ("int8", "float16")),
         ("cpu:x86-64-v3", "q0f32", {}, ("float", "float32")),
@@ -40,10 +40,10 @@ def test_gpus_have_none():
         ("vulkan", "q0f32", {"kv_dtype": "float16"}, ("float", "float16")),
     ],
 )
-def test_what_suits(target, quant, asked, found):
-    chosen = {"kv_dtype": "auto", "activations": "auto"} | asked
+def test_what_suits(target, quant, options, chosen_dtypes):
+    chosen = {"kv_dtype": "auto", "activations": "auto"} | options
     preset = with_dtypes(find(target), find_scheme(quant), **chosen)
-    assert (preset.activations, preset.kv_dtype) == found
+    assert (preset.activations, preset.kv_dtype) == chosen_dtypes
 
 
 def test_what_a_target_has_not():
@@ -61,9 +61,11 @@ def test_half_the_memory(tmp_path):
     wide = {"hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 1}
     save(tmp_path, "llama", **wide)
 
-    def memory(**asked):
+    def memory(**options):
         limits = Limits(max_batch=4, prefill_chunk=128)
-        return forecast("m", read_folder(tmp_path), target="webgpu", limits=limits, **asked).memory
+        return forecast(
+            "m", read_folder(tmp_path), target="webgpu", limits=limits, **options
+        ).memory
 
     half, single = memory(), memory(activations="float", kv_dtype="float32")
     assert half["kv_per_token"] * 2 == single["kv_per_token"] > 0

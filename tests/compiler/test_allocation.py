@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wherry.compiler.allocation import Option, allocate, chosen, normal_rows, units_of
-from wherry.compiler.choices import Choice
+from wherry.compiler.choices import CompileOptions
 from wherry.compiler.convert import convert
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import MARKER, label_of, own_of
@@ -66,11 +66,11 @@ def test_the_greedy_choice_is_near_the_best():
             for _ in range(5)
         ]
         budget = int(rng.integers(55, 160))
-        found = chosen(options, budget)
-        assert sum(o.nbytes for o in found) <= budget
+        greedy = chosen(options, budget)
+        assert sum(o.nbytes for o in greedy) <= budget
         every = [c for c in product(*options) if sum(o.nbytes for o in c) <= budget]
         best = min(sum(o.loss for o in c) for c in every)
-        assert sum(o.loss for o in found) < 1.6 * best
+        assert sum(o.loss for o in greedy) < 1.6 * best
 
 
 def test_too_few_bytes_give_the_smallest():
@@ -139,15 +139,17 @@ def test_a_complete_conversion_is_not_measured_again(source, tmp_path):
 
 
 def test_what_a_target_has_kernels_for():
-    assert Choice(target="cpu", quant="q3_k").mix.type is record("Q3_K")
-    assert Choice(target="cpu", quant="auto:4.5").types == set(TYPES)
+    assert CompileOptions(target="cpu", quant="q3_k").mix.type is record("Q3_K")
+    assert CompileOptions(target="cpu", quant="auto:4.5").types == set(TYPES)
     of_4_bits = {"iq4_nl", "iq4_xs", "q4_k"}  # tensor cores read 2 and 3 bits as 4, 5 and 6 as 8
     known = r"for iq4_nl, iq4_xs, q4_k\. Type: --quant q8f16_1, or --quant auto:5\.6"
     with pytest.raises(UsageError, match=known):
-        _ = Choice(target="cuda", host="linux-x86_64", quant="q5_k").mix
-    assert Choice(target="cuda", host="linux-x86_64", quant="auto:5").types == of_4_bits
-    kept = Choice(target="cuda", host="linux-x86_64").kept_schemes  # of a file with such types
-    held = {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "IQ4_XS", "IQ2_S", "TQ2_0"}
-    assert kept and held <= kept.matrices & kept.experts and "TCQ3" not in kept.matrices
+        _ = CompileOptions(target="cuda", host="linux-x86_64", quant="q5_k").mix
+    assert CompileOptions(target="cuda", host="linux-x86_64", quant="auto:5").types == of_4_bits
+    kept = CompileOptions(
+        target="cuda", host="linux-x86_64"
+    ).kept_schemes  # of a file with such types
+    expected = {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "IQ4_XS", "IQ2_S", "TQ2_0"}
+    assert kept and expected <= kept.matrices & kept.experts and "TCQ3" not in kept.matrices
     floats = {"FP8_ROW", "FP8_G128", "MXFP8", "MXFP4", "NVFP4"}
     assert floats <= kept.matrices & kept.experts and "TERNARY" not in kept.matrices

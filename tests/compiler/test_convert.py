@@ -32,24 +32,24 @@ _spec.loader.exec_module(toy)
 SIZE = {"d": 64, "layers": 2, "vocab": 100}
 
 
-def ours(tensors):
+def parameters_of(tensors):
     """The parameters in float32, made the obvious way."""
-    made = {
+    parameters = {
         "model.embed.weight": tensors["model.wte.weight"],
         "lm_head.weight": tensors["lm_head.weight"],
     }
     for i in range(SIZE["layers"]):
         p = f"model.layers.{i}."
-        made[p + "qkv_proj.weight"] = np.concatenate(
+        parameters[p + "qkv_proj.weight"] = np.concatenate(
             [tensors[f"{p}{n}_proj.weight"] for n in "qkv"]
         )
-        made |= {p + n: tensors[p + n] for n in ("qkv_proj.bias", "norm.weight")}
-    return made
+        parameters |= {p + n: tensors[p + n] for n in ("qkv_proj.bias", "norm.weight")}
+    return parameters
 
 
-def run(source, out, scheme="q4f16_1", *, progress=None, **wanted):
-    wanted = {"parameters": toy.parameters(**SIZE)} | wanted
-    convert(toy.weights(source, scheme=scheme, **wanted), out, progress=progress)
+def run(source, out, scheme="q4f16_1", *, progress=None, **options):
+    options = {"parameters": toy.parameters(**SIZE)} | options
+    convert(toy.weights(source, scheme=scheme, **options), out, progress=progress)
     return load_state(out)
 
 
@@ -65,10 +65,10 @@ def test_every_parameter_is_encoded(tmp_path, scheme, shards):
     source = toy.write_folder(tmp_path / "hf", tensors, shards=shards, **SIZE)
     state = run(source, tmp_path / "out", scheme.name)
     want = {}
-    for name, w in ours(tensors).items():
+    for name, w in parameters_of(tensors).items():
         if scheme.quantizes(name, w.shape):
-            made = encode_slowly(scheme, w)
-            want |= {name.removesuffix("weight") + s: a for s, a in made.items()}
+            encoded = encode_slowly(scheme, w)
+            want |= {name.removesuffix("weight") + s: a for s, a in encoded.items()}
         else:
             want[name] = w.astype(scheme.float_dtype)
     assert set(state) == set(want)
@@ -179,7 +179,7 @@ def test_bfloat16_and_half_are_read(tmp_path):
         short = {n: t.astype(dtype) for n, t in tensors.items()}
         toy.write_folder(source, short, **SIZE)
         state = run(source, tmp_path / "out", "q0f32")
-        for name, w in ours({n: t.astype(np.float32) for n, t in short.items()}).items():
+        for name, w in parameters_of({n: t.astype(np.float32) for n, t in short.items()}).items():
             np.testing.assert_array_equal(state[name], w)
 
 
@@ -214,10 +214,10 @@ def test_split_and_transposed_tensors(tmp_path):
 
 
 def test_small_blocks_give_the_same(tmp_path, source, monkeypatch):
-    whole = run(source, tmp_path / "a")
+    at_once = run(source, tmp_path / "a")
     monkeypatch.setattr("wherry.compiler.checkpoint.assemble.BLOCK_BYTES", 3 * 64 * 4)
     for name, array in run(source, tmp_path / "b").items():
-        np.testing.assert_array_equal(array, whole[name])
+        np.testing.assert_array_equal(array, at_once[name])
 
 
 def test_what_is_exact_keeps_its_bits_whatever_the_scheme(tmp_path, monkeypatch):
@@ -231,8 +231,8 @@ def test_what_is_exact_keeps_its_bits_whatever_the_scheme(tmp_path, monkeypatch)
     for name in ("a.weight", "bias"):
         assert state[name].dtype == np.float32
         np.testing.assert_array_equal(state[name], w[name])
-    wanted = find("q4f16_1").encode(w["b.weight"])
-    np.testing.assert_array_equal(state["b.q_weight"], wanted["q_weight"])
+    expected = find("q4f16_1").encode(w["b.weight"])
+    np.testing.assert_array_equal(state["b.q_weight"], expected["q_weight"])
 
 
 def test_a_tied_copy_has_to_be_equal(tmp_path):

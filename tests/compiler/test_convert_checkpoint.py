@@ -127,9 +127,9 @@ def test_trailing_bytes_gaps_and_overlaps_are_refused(tmp_path):
     """As the safetensors library does: something is wrong with whatever wrote the file."""
     path = tmp_path / "model.safetensors"
     save_file({"a": A, "b": A}, path)
-    whole = path.read_bytes()
-    path.write_bytes(whole + b"x")
-    with pytest.raises(ModelError, match=rf"has {len(whole) + 1} bytes instead of {len(whole)}"):
+    file = path.read_bytes()
+    path.write_bytes(file + b"x")
+    with pytest.raises(ModelError, match=rf"has {len(file) + 1} bytes instead of {len(file)}"):
         open_weights(tmp_path)
     for start in (200, 280):
         entries = {
@@ -146,13 +146,13 @@ def test_nothing_is_read_that_the_library_refuses(tmp_path):
     """Our reader is there because the library's maps the file: cut meanwhile, that is a SIGBUS."""
     path = tmp_path / "model.safetensors"
     save_file({"a": A, "b": A.astype("f2"), "s": np.array(2, "f4")}, path)
-    whole = path.read_bytes()
-    length = int.from_bytes(whole[:8], "little")
+    contents = path.read_bytes()
+    length = int.from_bytes(contents[:8], "little")
     read = 0
     for n in range(600):
         rng = random.Random(n)
-        header = (mutate.rewritten if n % 2 else mutate.damaged)(whole[8 : 8 + length], rng)
-        path.write_bytes(len(header).to_bytes(8, "little") + header + whole[8 + length :])
+        header = (mutate.rewritten if n % 2 else mutate.damaged)(contents[8 : 8 + length], rng)
+        path.write_bytes(len(header).to_bytes(8, "little") + header + contents[8 + length :])
         try:
             checkpoint = open_weights(tmp_path)
             checkpoint.require_floats(checkpoint.tensors)

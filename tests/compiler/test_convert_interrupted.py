@@ -54,14 +54,14 @@ def source(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(source, tmp_path_factory):
+def uninterrupted(source, tmp_path_factory):
     out = tmp_path_factory.mktemp("whole")
     counts = finished(source, out, "--shard-bytes", SHARD_BYTES)
     return content(out), counts
 
 
-def test_there_is_something_to_interrupt(whole):
-    files, counts = whole
+def test_there_is_something_to_interrupt(uninterrupted):
+    files, counts = uninterrupted
     shards = [n for n in files if n.startswith("params_shard_")]
     # Renames: the first journal; of each shard and the journal after it; index, 3 copies, marker.
     assert len(shards) > 4
@@ -70,8 +70,8 @@ def test_there_is_something_to_interrupt(whole):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
-def test_killed_while_it_writes_a_shard(source, whole, tmp_path, share):
-    files, counts = whole
+def test_killed_while_it_writes_a_shard(source, uninterrupted, tmp_path, share):
+    files, counts = uninterrupted
     at = 1 + round(share * (counts["blocks"] - 1))
     killed = toy(source, tmp_path, "--shard-bytes", SHARD_BYTES, "--kill-at-block", at)
     assert killed.returncode == -signal.SIGKILL
@@ -83,8 +83,8 @@ def test_killed_while_it_writes_a_shard(source, whole, tmp_path, share):
 
 
 @pytest.mark.parametrize("rename", [1, 2, 3, 6, 7, -6, -5, -3, -1])
-def test_killed_before_a_rename(source, whole, tmp_path, rename):
-    files, counts = whole
+def test_killed_before_a_rename(source, uninterrupted, tmp_path, rename):
+    files, counts = uninterrupted
     at = rename if rename > 0 else counts["renames"] + 1 + rename
     killed = toy(source, tmp_path, "--shard-bytes", SHARD_BYTES, "--kill-at-rename", at)
     assert killed.returncode == -signal.SIGKILL
@@ -93,8 +93,8 @@ def test_killed_before_a_rename(source, whole, tmp_path, rename):
     assert content(tmp_path) == files
 
 
-def test_killed_again_and_again(source, whole, tmp_path):
-    files, counts = whole
+def test_killed_again_and_again(source, uninterrupted, tmp_path):
+    files, counts = uninterrupted
     runs = 0
     while toy(source, tmp_path, "--shard-bytes", SHARD_BYTES, "--kill-at-rename", 8).returncode:
         runs += 1
@@ -103,8 +103,8 @@ def test_killed_again_and_again(source, whole, tmp_path):
     assert content(tmp_path) == files
 
 
-def test_a_changed_source_starts_clean(source, whole, tmp_path):
-    files, counts = whole
+def test_a_changed_source_starts_clean(source, uninterrupted, tmp_path):
+    files, counts = uninterrupted
     out, killed_at = tmp_path / "out", counts["blocks"] // 2
     changed = tmp_path / "hf"
     changed.mkdir()

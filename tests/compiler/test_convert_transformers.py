@@ -68,10 +68,10 @@ def test_llama(tmp_path, tied, dtype):
     model = transformers.LlamaForCausalLM(hf).to(dtype)
     model.save_pretrained(tmp_path / "hf", max_shard_size="30KB")
     assert (tmp_path / "hf" / "model.safetensors.index.json").is_file()
-    theirs = {n: t.float().numpy() for n, t in model.state_dict().items()}
-    want = dict(theirs)
+    tensors = {n: t.float().numpy() for n, t in model.state_dict().items()}
+    want = dict(tensors)
     for fused, parts in FUSED.items():
-        for name in [n for n in theirs if f".{parts[0]}." in n]:
+        for name in [n for n in tensors if f".{parts[0]}." in n]:
             names = [name.replace(parts[0], part) for part in parts]
             want[name.replace(parts[0], fused)] = np.concatenate([want.pop(n) for n in names])
     shapes = {n: t.shape for n, t in want.items()}

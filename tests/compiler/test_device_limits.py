@@ -75,16 +75,16 @@ def test_a_target_asks_for_what_all_its_gpus_have():
     """Prompts with float16 weights take more where all GPUs that are meant have it."""
     spec = FusedLinearSpec(out_features=4096, in_features=4096, scheme="f16")
 
-    def asked(name):
+    def most_of(name):
         target = find(name)
         compute = target.kernels.kernels.fused_linear(spec).compute
         mod = tvm.IRModule({"linear": compute.with_attr("global_symbol", "linear")})
         return require_limits(mod, target)
 
-    usual = asked("cuda")
+    usual = most_of("cuda")
     assert usual < 48 << 10
     for name in ("sm_86", "sm_89", "sm_120", "sm_80+sm_90+sm_120"):
-        assert asked(f"cuda:{name}") == usual
-    assert asked("cuda:sm_90+sm_100") == 176 << 10
-    assert asked("cuda:sm_90") == 1024 + 6 * ((16 << 10) + (16 << 10) + 16)  # warpgroups' stages
-    assert asked("cuda:sm_80") == asked("cuda:sm_80+sm_90") == 160 << 10
+        assert most_of(f"cuda:{name}") == usual
+    assert most_of("cuda:sm_90+sm_100") == 176 << 10
+    assert most_of("cuda:sm_90") == 1024 + 6 * ((16 << 10) + (16 << 10) + 16)  # warpgroups' stages
+    assert most_of("cuda:sm_80") == most_of("cuda:sm_80+sm_90") == 160 << 10

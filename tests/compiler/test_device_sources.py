@@ -20,16 +20,16 @@ from wherry.targets.target import find
         ("webgpu", "wgsl", "@compute"),
     ],
 )
-def test_sources_are_found(kind, suffix, word):
+def test_sources_are_listed(kind, suffix, word):
     preset = find(kind)
     norm = preset.kernels.kernels.rms_norm(RMSNormSpec(dim=64, eps=1e-5))
     mod = tvm.IRModule({"norm": norm.with_attr("global_symbol", "norm")})
-    made = tvm.compile(mod, target=Target(dict(preset.device), host=dict(find("opencl").host)))
-    sources = device_sources(made.mod)
+    compiled = tvm.compile(mod, target=Target(dict(preset.device), host=dict(find("opencl").host)))
+    sources = device_sources(compiled.mod)
     assert list(sources) == [suffix]
     assert word in sources[suffix] and "norm_kernel" in sources[suffix]
 
 
 def test_a_cpu_has_none():
-    made = tvm.compile(tvm.IRModule(), target=Target(dict(find("cpu").device)))
-    assert device_sources(made.mod) == {}
+    compiled = tvm.compile(tvm.IRModule(), target=Target(dict(find("cpu").device)))
+    assert device_sources(compiled.mod) == {}

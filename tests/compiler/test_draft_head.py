@@ -28,9 +28,9 @@ SPOILT = (torch.zeros(()).long(), torch.zeros(100), torch.zeros(0).long())  # as
 @pytest.fixture
 def case(tmp_path):
     """(the folder of a model, the folder of its head)."""
-    made = WithHead(KIND)
-    made.save(tmp_path / "model")
-    return tmp_path / "model", made.head
+    model = WithHead(KIND)
+    model.save(tmp_path / "model")
+    return tmp_path / "model", model.head
 
 
 def change(head, **fields):
@@ -97,13 +97,13 @@ def test_one_way_to_draft(case):
 def test_the_joined_folder_follows_its_sources(case):
     model, head = case
     first = joined(read_folder(model), str(head)).path
-    made = (first / DRAFT_HEAD).stat().st_mtime_ns
+    written_at = (first / DRAFT_HEAD).stat().st_mtime_ns
     assert joined(read_folder(model), str(head)).path == first
-    assert (first / DRAFT_HEAD).stat().st_mtime_ns == made
+    assert (first / DRAFT_HEAD).stat().st_mtime_ns == written_at
     stored = WithHead(KIND).stored
     save_file(stored | {"norm.weight": torch.ones(64)}, head / "model.safetensors")
     assert joined(read_folder(model), str(head)).path == first
-    assert (first / DRAFT_HEAD).stat().st_mtime_ns > made
+    assert (first / DRAFT_HEAD).stat().st_mtime_ns > written_at
     assert not list(first.glob("model*.safetensors"))  # weights stay where they are
 
 
@@ -128,18 +128,18 @@ SPARE = ("d2t", "t2d")
 class Quantized(Checkpoint):
     """A checkpoint that knows its own tensors alone, as that of a GGUF file."""
 
-    def told(self, scheme, kept=()):
+    def precision_note(self, scheme, kept=()):
         return ", ".join(f"{name} {self.tensors[name].dtype}" for name in kept)
 
     def loses(self, name, scheme):
         return self.tensors[name].dtype == "F32"
 
 
-def test_a_quantized_model_is_asked_about_its_own_tensors(case):
+def test_a_quantized_model_notes_its_own_tensors(case):
     model, head = case
     own = open_checkpoint(read_folder(model))
     main = Quantized(own.folder, own.tensors, own.files, own.fingerprint)
     both = with_others(main, {"draft_head.": open_checkpoint(read_folder(head))})
     names = ["model.norm.weight", "draft_head.norm.weight"]
-    assert both.told("q4f16_1", names) == "model.norm.weight F32"
+    assert both.precision_note("q4f16_1", names) == "model.norm.weight F32"
     assert [both.loses(name, "q4f16_1") for name in names] == [True, False]

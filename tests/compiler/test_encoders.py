@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from wherry.artifact.head import ClassHead, DenseLayer, EmbeddingHead, read_head
 from wherry.compiler.api import Limits, convert_model
 from wherry.compiler.checkpoint.folder import read_folder
-from wherry.compiler.choices import Choice
+from wherry.compiler.choices import CompileOptions
 from wherry.compiler.encoders import class_head
 from wherry.compiler.load import describe
 from wherry.errors import ModelError, UsageError
@@ -204,7 +204,7 @@ def test_a_cross_encoder_of_a_newer_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("processor", "found"),
+    ("processor", "separator"),
     [
         ({"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}, 102),
         ({"type": "TemplateProcessing", "pair": PAIR}, 102),
@@ -215,21 +215,21 @@ def test_a_cross_encoder_of_a_newer_folder(tmp_path):
         (None, None),
     ],
 )
-def test_the_separator_of_the_tokenizers_pairs(tmp_path, processor, found):
+def test_the_separator_of_the_tokenizers_pairs(tmp_path, processor, separator):
     """The tokenizer_config.json of bert-base-uncased names no separator."""
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     tokenizer = {"added_tokens": [{"id": 102, "content": "[SEP]"}], "post_processor": processor}
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
-    assert class_of(tmp_path, CLASSES).separator == found
+    assert class_of(tmp_path, CLASSES).separator == separator
 
 
-def test_one_step_holds_a_whole_text(tmp_path):
+def test_one_step_holds_a_complete_text(tmp_path):
     save(tmp_path, CASES["modernbert"], max_position_embeddings=8192)
     described = describe(read_folder(tmp_path))
 
     def limits(**given):
-        made = Choice(target="cpu", limits=Limits(**given)).deployment(described)
-        return made.context, made.prefill_chunk
+        deployment = CompileOptions(target="cpu", limits=Limits(**given)).deployment(described)
+        return deployment.context, deployment.prefill_chunk
 
     assert limits() == (2048, 2048)
     assert limits(context=5000) == (5000, 5000)

@@ -129,7 +129,7 @@ def test_modules_of_sentence_transformers(hub, tmp_path):
     assert (get(tmp_path) / "1_Pooling" / "config.json").read_bytes() == b'{"a": 1}'
 
 
-def test_a_whole_download_is_not_repeated(hub, tmp_path):
+def test_a_complete_download_is_not_repeated(hub, tmp_path):
     folder = get(tmp_path)
     hub.requests.clear()
     assert get(tmp_path) == folder
@@ -201,7 +201,7 @@ def test_a_killed_process_is_resumed_and_hf_endpoint_is_read(hub, tmp_path):
 
 
 @pytest.mark.parametrize("name", [SHARD, "tokenizer.json"])
-def test_damaged_bytes_are_found(hub, tmp_path, name, monkeypatch):
+def test_damaged_bytes_are_detected(hub, tmp_path, name, monkeypatch):
     listing = hub.listing()
     monkeypatch.setattr(hub, "listing", lambda: listing)
     good = hub.files[name]
@@ -300,12 +300,12 @@ def test_a_download_that_was_damaged_is_mended(hub, tmp_path, caplog, monkeypatc
 def test_a_damaged_note_costs_no_download(hub, tmp_path):
     folder = get(tmp_path)
     note = folder / ".wherry-download.json"
-    whole = note.read_text()
-    for text in ("", "[]", whole.replace("sha256", "sha255"), whole.replace("0", "1", 1)):
+    contents = note.read_text()
+    for text in ("", "[]", contents.replace("sha256", "sha255"), contents.replace("0", "1", 1)):
         note.write_text(text)
         hub.requests.clear()
         get(tmp_path)
-        assert not file_requests(hub) and note.read_text() == whole
+        assert not file_requests(hub) and note.read_text() == contents
 
 
 def test_offline_mode_is_kept(hub, tmp_path, monkeypatch):
@@ -364,8 +364,8 @@ def test_a_model_is_named_in_three_ways(hub, tmp_path):
         resolve(str(folder), cache=tmp_path)
     (folder / "config.json").write_text("{}")
     assert resolve(str(folder), cache=tmp_path) == folder
-    found = resolve(f"hf://{REPO}@v1", cache=tmp_path / "cache")
-    assert found == tmp_path / "cache" / "people--boat-1" / stand_in.COMMIT
+    resolved = resolve(f"hf://{REPO}@v1", cache=tmp_path / "cache")
+    assert resolved == tmp_path / "cache" / "people--boat-1" / stand_in.COMMIT
 
 
 GGUF = {
@@ -390,12 +390,12 @@ GGUF = {
 )
 def test_one_file_of_many(hub, tmp_path, typed, files):
     hub.files = dict(GGUF)
-    found = resolve(f"hf://{REPO}{typed}", cache=tmp_path / "cache")
-    assert found.name == Path(files[0]).name
-    folder = found.parents[files[0].count("/")]
+    file = resolve(f"hf://{REPO}{typed}", cache=tmp_path / "cache")
+    assert file.name == Path(files[0]).name
+    folder = file.parents[files[0].count("/")]
     assert {str(p.relative_to(folder)) for p in folder.rglob("*.gguf")} == set(files)
     fetched = len(file_requests(hub))
-    assert resolve(f"hf://{REPO}{typed}", cache=tmp_path / "cache") == found
+    assert resolve(f"hf://{REPO}{typed}", cache=tmp_path / "cache") == file
     assert len(file_requests(hub)) == fetched
 
 

@@ -10,7 +10,7 @@ from wherry.targets.target import find
 
 
 @pytest.mark.parametrize(
-    ("asked", "limits"),
+    ("options", "limits"),
     [
         ({}, Limits()),
         ({"max_batch": 32, "prefill_chunk": 512}, Limits()),  # one compilation serves all of these
@@ -20,8 +20,8 @@ from wherry.targets.target import find
         ({"max_batch": 600, "prefill_chunk": 700}, Limits(max_batch=600, prefill_chunk=700)),
     ],
 )
-def test_it_holds_what_an_engine_asks_for(asked, limits):
-    assert Limits.holding(**asked) == limits
+def test_it_holds_what_an_engine_asks_for(options, limits):
+    assert Limits.holding(**options) == limits
 
 
 def test_the_manifest_says_what_was_chosen():

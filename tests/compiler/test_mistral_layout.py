@@ -80,8 +80,8 @@ def published(tmp_path, name, **other):
     folder = tmp_path / "mistral"
     folder.mkdir()
     tensors = {}
-    for theirs, array in load_file(tmp_path / "hf" / "model.safetensors").items():
-        tensors |= _as_mistral(theirs, array)
+    for hf_name, array in load_file(tmp_path / "hf" / "model.safetensors").items():
+        tensors |= _as_mistral(hf_name, array)
     save_file(tensors, folder / "consolidated.safetensors")
     params = {
         "dim": 64,
@@ -110,8 +110,8 @@ def _as_mistral(name, array):
     if part == "mlp.experts.gate_up_proj":
         gate, up = np.split(array, 2, axis=1)
         experts = f"{layer}feed_forward.experts."
-        made = {f"{experts}{i}.w1.weight": w for i, w in enumerate(gate)}
-        return made | {f"{experts}{i}.w3.weight": w for i, w in enumerate(up)}
+        experts_of_gate = {f"{experts}{i}.w1.weight": w for i, w in enumerate(gate)}
+        return experts_of_gate | {f"{experts}{i}.w3.weight": w for i, w in enumerate(up)}
     if part == "mlp.experts.down_proj":
         return {f"{layer}feed_forward.experts.{i}.w2.weight": w for i, w in enumerate(array)}
     if expert := part.partition("block_sparse_moe.")[2]:
@@ -123,19 +123,19 @@ def _as_mistral(name, array):
 
 @pytest.mark.parametrize("name", CASES)
 def test_both_layouts_convert_to_the_same_weights(name, tmp_path):
-    _, theirs, folder = published(tmp_path, name)
+    _, hf_folder, folder = published(tmp_path, name)
     assert is_mistral(folder)
-    made = model_folder(str(folder))
-    ours, expected = describe(made), describe(read_folder(theirs))
-    assert ours.arch is expected.arch
+    mistral_folder = model_folder(str(folder))
+    described, expected = describe(mistral_folder), describe(read_folder(hf_folder))
+    assert described.arch is expected.arch
     for layer in range(2):
-        assert ours.config.attention_shape(layer) == expected.config.attention_shape(layer)
-        assert ours.config.rope_of(layer) == expected.config.rope_of(layer)
-    assert ours.config.rms_norm_eps == expected.config.rms_norm_eps
+        assert described.config.attention_shape(layer) == expected.config.attention_shape(layer)
+        assert described.config.rope_of(layer) == expected.config.rope_of(layer)
+    assert described.config.rms_norm_eps == expected.config.rms_norm_eps
     got = load_state(convert_model(str(folder), tmp_path / "a", quant="q0f32"))
-    wanted = load_state(convert_model(str(theirs), tmp_path / "b", quant="q0f32"))
-    assert got.keys() == wanted.keys()
-    for parameter, value in wanted.items():
+    hf_weights = load_state(convert_model(str(hf_folder), tmp_path / "b", quant="q0f32"))
+    assert got.keys() == hf_weights.keys()
+    for parameter, value in hf_weights.items():
         np.testing.assert_array_equal(got[parameter], value, err_msg=parameter)
 
 
@@ -147,8 +147,8 @@ def test_logits_against_transformers(name, tmp_path):
     with torch.no_grad():
         expected = model(torch.tensor([prompt])).logits[0].numpy()
     limits = Limits(context=128, max_batch=64, prefill_chunk=64)
-    made = ensure_artifact(str(folder), limits=limits, quant="q0f32", kv_dtype="float32")
-    run = tiny_models.Runner(made)
+    artifact = ensure_artifact(str(folder), limits=limits, quant="q0f32", kv_dtype="float32")
+    run = tiny_models.Runner(artifact)
     got = np.concatenate([run.step({0: part})[0] for part in (prompt[:40], prompt[40:])])
     assert np.abs(expected).max() > 0.5
     assert np.abs(got - expected).max() <= 2e-4
@@ -159,8 +159,8 @@ def test_a_vision_part_is_left_out(tmp_path):
     tensors = load_file(folder / "consolidated.safetensors")
     tensors["vision_encoder.patch_conv.weight"] = np.ones((8, 3), np.float32)
     save_file(tensors, folder / "consolidated.safetensors")
-    made = describe(read_folder(convert_model(str(folder), tmp_path / "a", quant="q0f32")))
-    assert made.arch.name == "mistral"
+    described = describe(read_folder(convert_model(str(folder), tmp_path / "a", quant="q0f32")))
+    assert described.arch.name == "mistral"
 
 
 @pytest.mark.parametrize(
@@ -187,6 +187,6 @@ def test_a_changed_folder_is_read_again(tmp_path):
     params = json.loads((folder / "params.json").read_text())
     (folder / "params.json").write_text(json.dumps({**params, "rope_theta": 9.0}))
     (folder / "tokenizer.model.v3").write_bytes(b"pieces")
-    made = model_folder(str(folder))
-    assert describe(made).config.rope.theta == 9.0 != first.rope.theta
-    assert (made.path / "tokenizer.model").read_bytes() == b"pieces"
+    second = model_folder(str(folder))
+    assert describe(second).config.rope.theta == 9.0 != first.rope.theta
+    assert (second.path / "tokenizer.model").read_bytes() == b"pieces"

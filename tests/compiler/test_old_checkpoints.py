@@ -48,12 +48,12 @@ def tiny(dtype=torch.float32):
 
 def shapes_of(model):
     """Of our parameters."""
-    found = {n: tuple(t.shape) for n, t in model.state_dict().items()}
+    shapes = {n: tuple(t.shape) for n, t in model.state_dict().items()}
     for fused, parts in PAIRS.items():
-        for name in [n for n in found if f".{parts[0]}." in n]:
-            rows = [found.pop(name.replace(parts[0], part)) for part in parts]
-            found[name.replace(parts[0], fused)] = (sum(r[0] for r in rows), rows[0][1])
-    return found
+        for name in [n for n in shapes if f".{parts[0]}." in n]:
+            rows = [shapes.pop(name.replace(parts[0], part)) for part in parts]
+            shapes[name.replace(parts[0], fused)] = (sum(r[0] for r in rows), rows[0][1])
+    return shapes
 
 
 def converted(folder, model):
@@ -159,11 +159,11 @@ def folder(tmp_path):
 def tokenizer_of(folder):
     """What the converted folder has; conversion is asked for twice, as each start does."""
     converted(folder, tiny())
-    made = folder.parent / f"{folder.name}-out" / "tokenizer.json"
-    before = made.stat().st_mtime_ns
+    file = folder.parent / f"{folder.name}-out" / "tokenizer.json"
+    before = file.stat().st_mtime_ns
     converted(folder, tiny())
-    assert made.stat().st_mtime_ns == before
-    return Tokenizer.from_folder(made.parent)
+    assert file.stat().st_mtime_ns == before
+    return Tokenizer.from_folder(file.parent)
 
 
 def test_sentencepiece(folder, monkeypatch):
@@ -183,10 +183,10 @@ def test_sentencepiece(folder, monkeypatch):
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>"})
     )
-    theirs = sentencepiece.SentencePieceProcessor(str(folder / "tokenizer.model"))
-    ours = tokenizer_of(folder)
+    reference = sentencepiece.SentencePieceProcessor(str(folder / "tokenizer.model"))
+    tokenizer = tokenizer_of(folder)
     for text in TEXTS:
-        assert ours.encode(text, add_special_tokens=False) == theirs.encode(text)
+        assert tokenizer.encode(text, add_special_tokens=False) == reference.encode(text)
     monkeypatch.setattr(extras, "installed", lambda module: module != "sentencepiece")
     with pytest.raises(ToolchainError, match=r"sentencepiece would read.*wherry\[tokenizers\]"):
         tokenizer_files.tokenizer_json(read_folder(folder))
@@ -201,7 +201,7 @@ for _token in (b"th", b"he", b" th", b" the", b"qu", b"ic", b" qu", b"ick", b"ox
     RANKS[_token] = len(RANKS)
 
 
-def theirs_of_ranks():
+def tiktoken_of_ranks():
     return tiktoken.Encoding("x", pat_str=PATTERN, mergeable_ranks=RANKS, special_tokens={})
 
 
@@ -209,9 +209,9 @@ def test_ranks_of_tiktoken(folder):
     write_ranks(folder / "tokenizer.model")
     about = {"tokenizer_class": "PreTrainedTokenizerFast"}
     (folder / "tokenizer_config.json").write_text(json.dumps(about))
-    ours = tokenizer_of(folder)
+    tokenizer = tokenizer_of(folder)
     for text in TEXTS:
-        assert ours.encode(text, add_special_tokens=False) == theirs_of_ranks().encode(text)
+        assert tokenizer.encode(text, add_special_tokens=False) == tiktoken_of_ranks().encode(text)
 
 
 # Rules of the models' own programs, as tiktoken takes them.
@@ -260,22 +260,22 @@ def test_ranks_under_other_names(folder, monkeypatch, name, rule):
     monkeypatch.setattr(extras, "installed", lambda module: False)
     write_ranks(folder / name)
     (folder / "tokenizer_config.json").write_text(json.dumps(KIMI_CONFIG))
-    ours = tokenizer_of(folder)
-    theirs = tiktoken.Encoding("x", pat_str=rule, mergeable_ranks=RANKS, special_tokens={})
+    tokenizer = tokenizer_of(folder)
+    reference = tiktoken.Encoding("x", pat_str=rule, mergeable_ranks=RANKS, special_tokens={})
     random_texts = [
         "".join(random.Random(i).choices("the quick oxQUH'sé漢 \n19", k=60)) for i in range(50)
     ]
     for text in (*TEXTS, *MORE_TEXTS, *random_texts):
         sent = unicodedata.normalize("NFC", text) if name == "qwen.tiktoken" else text
-        assert ours.encode(text, add_special_tokens=False) == theirs.encode(sent), text
+        assert tokenizer.encode(text, add_special_tokens=False) == reference.encode(sent), text
     special = len(RANKS)
     if name == "qwen.tiktoken":
-        assert ours.encode("<|im_start|>the<|extra_204|>")[::3] == [special + 1, special + 207]
+        assert tokenizer.encode("<|im_start|>the<|extra_204|>")[::3] == [special + 1, special + 207]
         return
-    assert ours.encode("[BOS]<|im_end|>") == [special, special + 9]
-    assert ours.special_ids == {*range(special, special + 256)} - {special + 9}
-    assert ours.encode(f"<|reserved_token_{special + 255}|>") == [special + 255]
-    assert special + 1 in ours.eos_ids
+    assert tokenizer.encode("[BOS]<|im_end|>") == [special, special + 9]
+    assert tokenizer.special_ids == {*range(special, special + 256)} - {special + 9}
+    assert tokenizer.encode(f"<|reserved_token_{special + 255}|>") == [special + 255]
+    assert special + 1 in tokenizer.eos_ids
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_ranks_without_a_rule_are_refused_before_any_work(folder, config, ranks,
         converted(folder, tiny())
 
 
-def test_only_the_library_of_the_format_is_asked_for(folder, monkeypatch):
+def test_only_the_library_of_the_format_is_imported(folder, monkeypatch):
     """A folder with SentencePiece's model asked for tiktoken, too."""
     for content, other, needed in (
         (b"\x0a\x0e\x0a\x05<unk>", "tiktoken", "sentencepiece"),
@@ -335,11 +335,11 @@ def test_tekken(folder):
         ],
     }
     (folder / "tekken.json").write_text(json.dumps(tekken))
-    ours = tokenizer_of(folder)
+    tokenizer = tokenizer_of(folder)
     for text in TEXTS:
-        wanted = [i + special for i in theirs_of_ranks().encode(text)]
-        assert ours.encode(text, add_special_tokens=False) == wanted
-    assert ours.encode("[INST]", add_special_tokens=False) == [3]
+        expected = [i + special for i in tiktoken_of_ranks().encode(text)]
+        assert tokenizer.encode(text, add_special_tokens=False) == expected
+    assert tokenizer.encode("[INST]", add_special_tokens=False) == [3]
 
 
 def test_files_that_make_no_tokenizer(folder):

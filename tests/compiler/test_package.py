@@ -14,7 +14,7 @@ from ..support import artifacts
 
 
 @pytest.fixture
-def made(tmp_path):
+def compiled(tmp_path):
     """A compiled folder, newly made, with a library of its own name."""
     folder = tmp_path / "made"
     folder.mkdir()
@@ -44,36 +44,36 @@ def names(folder):
     return {p.name for p in folder.iterdir()}
 
 
-def test_only_our_own_files_go(made, older):
-    expected = names(made)
-    package._put(made, older)
+def test_only_our_own_files_go(compiled, older):
+    expected = names(compiled)
+    package._put(compiled, older)
     assert names(older) == expected | {"notes.txt", "model.safetensors", "pictures"}
     assert (older / "pictures" / "fox.png").read_bytes() == b"png"
     artifact.verify(older, machine=False)
     assert (older / "model.so").read_bytes() == b"LIBRARY"
 
 
-def test_a_folder_that_is_not_there_is_made(made, tmp_path):
-    package._put(made, tmp_path / "new")
+def test_a_folder_that_is_not_there_is_created(compiled, tmp_path):
+    package._put(compiled, tmp_path / "new")
     artifact.verify(tmp_path / "new", machine=False)
 
 
-def test_files_of_others_are_not_written_over(made, older):
+def test_files_of_others_are_not_written_over(compiled, older):
     (older / "model.v3.so").write_text("mine")
     with pytest.raises(UsageError, match=r"in the way.*\n.*model\.v3\.so\nMove them"):
-        package._put(made, older)
+        package._put(compiled, older)
     assert (older / "model.v3.so").read_text() == "mine"
     artifact.read_manifest(older)
 
 
-def test_a_damaged_manifest_keeps_nothing_from_being_compiled_again(made, older):
+def test_a_damaged_manifest_keeps_nothing_from_being_compiled_again(compiled, older):
     (older / artifact.MANIFEST).write_text("{")
-    package._put(made, older)
+    package._put(compiled, older)
     artifact.read_manifest(older)
     assert (older / "notes.txt").exists()
 
 
-def test_a_folder_left_half_way_is_found_damaged(made, older, monkeypatch):
+def test_a_folder_left_half_way_is_damaged(compiled, older, monkeypatch):
     replaced = []
     real = package.Path.replace
 
@@ -85,7 +85,7 @@ def test_a_folder_left_half_way_is_found_damaged(made, older, monkeypatch):
 
     monkeypatch.setattr(package.Path, "replace", replace)
     with pytest.raises(KeyboardInterrupt):
-        package._put(made, older)
+        package._put(compiled, older)
     assert artifact.file_problems(older, artifact.read_manifest(older).files)
 
 

@@ -29,6 +29,6 @@ def test_a_layer_for_cuda(nvcc, tmp_path, shape, quant):
     target = read_manifest(out).target
     assert target["codes"] == ["sm_90"]
     # Attention asks for memory by the size of its heads, long prompts of floats for most of it.
-    asked = target["device_limits"][SHARED_MEMORY]
+    shared_bytes = target["device_limits"][SHARED_MEMORY]
     warpgroups = 1024 + 6 * (2 * (16 << 10) + 16)  # six stages of two tiles and a barrier
-    assert (asked == warpgroups) == (quant == "q0f16") and asked <= 227 << 10
+    assert (shared_bytes == warpgroups) == (quant == "q0f16") and shared_bytes <= 227 << 10

@@ -10,7 +10,7 @@ from wherry.quant.scheme import find
 
 
 @pytest.mark.parametrize("scheme", ["q4f16_1", "q8f16_1", "q0f16"])
-def test_a_sample_is_like_the_whole(scheme):
+def test_a_sample_is_like_all_rows(scheme):
     own, rng, rounding = find(scheme), np.random.default_rng(0), Rounding()
     error = power = 0.0
     for rows in (256, 100, 5):

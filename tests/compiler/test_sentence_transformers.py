@@ -25,13 +25,13 @@ def edit(path, **values):
 
 
 def test_an_embedding_model(tmp_path):
-    made = make(tmp_path / "model", EMBEDS)
-    (made.folder / "sentence_bert_config.json").write_text('{"max_seq_length": 100}')
-    head = head_of(read_folder(made.folder).sentence)
+    model = make(tmp_path / "model", EMBEDS)
+    (model.folder / "sentence_bert_config.json").write_text('{"max_seq_length": 100}')
+    head = head_of(read_folder(model.folder).sentence)
     prompts = {"query": PROMPT, "document": ""}
     assert head == EmbeddingHead(normalize=True, max_tokens=100, prompts=prompts)
-    assert describe(read_folder(made.folder)).entries == ("embed",)
-    out = convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
+    assert describe(read_folder(model.folder)).entries == ("embed",)
+    out = convert_model(str(model.folder), tmp_path / "out", quant="q0f32")
     assert read_head(out) == head
     assert describe(read_folder(out)).entries == (
         "embed",
@@ -40,13 +40,13 @@ def test_an_embedding_model(tmp_path):
 
 
 def test_another_prompt_makes_the_weights_folder_anew(tmp_path):
-    made = make(tmp_path / "model", EMBEDS)
-    out = convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
-    edit(made.folder / "config_sentence_transformers.json", prompts={"query": "w5 "})
-    convert_model(str(made.folder), out, quant="q0f32")
+    model = make(tmp_path / "model", EMBEDS)
+    out = convert_model(str(model.folder), tmp_path / "out", quant="q0f32")
+    edit(model.folder / "config_sentence_transformers.json", prompts={"query": "w5 "})
+    convert_model(str(model.folder), out, quant="q0f32")
     assert read_head(out).prompts == {"query": "w5 "}
     (out / HEAD).write_text("{}")
-    convert_model(str(made.folder), out, quant="q0f32")
+    convert_model(str(model.folder), out, quant="q0f32")
     assert read_head(out).prompts == {"query": "w5 "}
 
 
@@ -55,9 +55,9 @@ def test_without_normalisation(tmp_path):
 
 
 def test_a_reranker(tmp_path):
-    made = make(tmp_path, ("LogitScore",))
-    assert head_of(read_folder(made.folder).sentence) == ScoreHead(yes=YES, no=NO)
-    assert describe(read_folder(made.folder)).entries == ("forward",)
+    model = make(tmp_path, ("LogitScore",))
+    assert head_of(read_folder(model.folder).sentence) == ScoreHead(yes=YES, no=NO)
+    assert describe(read_folder(model.folder)).entries == ("forward",)
 
 
 def test_a_plain_model_has_both_entries(tmp_path):
@@ -68,8 +68,8 @@ def test_a_plain_model_has_both_entries(tmp_path):
 
 def test_a_model_that_was_saved_without_its_head(tmp_path):
     """AutoModel.save_pretrained: "Qwen3Model" in the configuration, names without "model."."""
-    made = make(tmp_path / "model")
-    made.model.base_model.save_pretrained(tmp_path / "bare")
+    model = make(tmp_path / "model")
+    model.model.base_model.save_pretrained(tmp_path / "bare")
     assert json.loads((tmp_path / "bare" / "config.json").read_text())["architectures"] == [
         "Qwen3Model"
     ]
@@ -78,16 +78,16 @@ def test_a_model_that_was_saved_without_its_head(tmp_path):
 
 
 def test_an_embedding_model_that_kept_its_head(tmp_path):
-    made = make(tmp_path / "model", EMBEDS)
-    made.model.save_pretrained(made.folder)  # with lm_head and "model."
-    convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
+    model = make(tmp_path / "model", EMBEDS)
+    model.model.save_pretrained(model.folder)  # with lm_head and "model."
+    convert_model(str(model.folder), tmp_path / "out", quant="q0f32")
 
 
 def test_reading_stays_strict(tmp_path):
-    made = make(tmp_path / "model", EMBEDS)
-    (made.folder / "modules.json").unlink()
+    model = make(tmp_path / "model", EMBEDS)
+    (model.folder / "modules.json").unlink()
     with pytest.raises(ModelError, match=r"missing: lm_head\.weight"):
-        convert_model(str(made.folder), tmp_path / "out", quant="q0f32")
+        convert_model(str(model.folder), tmp_path / "out", quant="q0f32")
 
 
 @pytest.mark.parametrize(
@@ -109,32 +109,34 @@ def test_reading_stays_strict(tmp_path):
     ],
 )
 def test_what_cannot_be(tmp_path, file, values, said):
-    made = make(tmp_path, EMBEDS)
-    path = made.folder / file
+    model = make(tmp_path, EMBEDS)
+    path = model.folder / file
     if not path.exists():
         path.write_text("{}")
     edit(path, **values)
     with pytest.raises(ModelError, match=said):
-        head_of(read_folder(made.folder).sentence)
+        head_of(read_folder(model.folder).sentence)
 
 
 def test_a_decoder_has_no_head_of_classes(tmp_path):
     """Qwen3ForSequenceClassification, as sentence-transformers saves a cross-encoder of it."""
-    made = make(tmp_path, ("LogitScore",))
-    (made.folder / "modules.json").write_text('[{"type": "a.Transformer", "path": ""}]')
-    (made.folder / "config_sentence_transformers.json").write_text('{"model_type": "CrossEncoder"}')
+    model = make(tmp_path, ("LogitScore",))
+    (model.folder / "modules.json").write_text('[{"type": "a.Transformer", "path": ""}]')
+    (model.folder / "config_sentence_transformers.json").write_text(
+        '{"model_type": "CrossEncoder"}'
+    )
     with pytest.raises(ModelError, match="has a head of classes; supported are those of encoders"):
-        describe(read_folder(made.folder))
+        describe(read_folder(model.folder))
 
 
 @pytest.mark.parametrize("mode", ["mean", "cls"])
 def test_a_decoder_has_its_last_token_alone(tmp_path, mode):
-    made = make(tmp_path, EMBEDS)
+    model = make(tmp_path, EMBEDS)
     newer = {"pooling_mode": mode, "pooling_mode_lasttoken": False}
-    (made.folder / "1_Pooling" / "config.json").write_text(json.dumps(newer))
-    assert head_of(read_folder(made.folder).sentence).pooling == mode
+    (model.folder / "1_Pooling" / "config.json").write_text(json.dumps(newer))
+    assert head_of(read_folder(model.folder).sentence).pooling == mode
     with pytest.raises(ModelError, match=f"a decoder with the pooling {mode}"):
-        describe(read_folder(made.folder))
+        describe(read_folder(model.folder))
 
 
 @pytest.mark.parametrize(
@@ -146,25 +148,25 @@ def test_a_decoder_has_its_last_token_alone(tmp_path, mode):
 )
 def test_lower_case_that_the_tokenizer_has(tmp_path, normalizer):
     """BGE's English models: do_lower_case, with BERT's uncased tokenizer."""
-    made = make(tmp_path, EMBEDS)
-    (made.folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
-    edit(made.folder / "tokenizer.json", normalizer=normalizer)
-    assert isinstance(head_of(read_folder(made.folder).sentence), EmbeddingHead)
+    model = make(tmp_path, EMBEDS)
+    (model.folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    edit(model.folder / "tokenizer.json", normalizer=normalizer)
+    assert isinstance(head_of(read_folder(model.folder).sentence), EmbeddingHead)
 
 
 def test_the_longest_text_of_newer_folders(tmp_path):
-    made = make(tmp_path, EMBEDS)
-    config = made.folder / "tokenizer_config.json"
-    for length, found in ((77, 77), (int(1e30), None), ("x", None)):
+    model = make(tmp_path, EMBEDS)
+    config = model.folder / "tokenizer_config.json"
+    for length, longest in ((77, 77), (int(1e30), None), ("x", None)):
         config.write_text(json.dumps({"model_max_length": length}))
-        assert head_of(read_folder(made.folder).sentence).max_tokens == found
+        assert head_of(read_folder(model.folder).sentence).max_tokens == longest
 
 
 def test_newer_pooling_files(tmp_path):
-    made = make(tmp_path, EMBEDS)
+    model = make(tmp_path, EMBEDS)
     newer = {"embedding_dimension": 64, "pooling_mode": "lasttoken", "include_prompt": True}
-    (made.folder / "1_Pooling" / "config.json").write_text(json.dumps(newer))
-    assert head_of(read_folder(made.folder).sentence) is not None
+    (model.folder / "1_Pooling" / "config.json").write_text(json.dumps(newer))
+    assert head_of(read_folder(model.folder).sentence) is not None
 
 
 @pytest.mark.parametrize(
@@ -179,10 +181,10 @@ def test_newer_pooling_files(tmp_path):
     ],
 )
 def test_modules_that_are_not_known(tmp_path, modules, said):
-    made = make(tmp_path, EMBEDS)
-    (made.folder / "modules.json").write_text(modules)
+    model = make(tmp_path, EMBEDS)
+    (model.folder / "modules.json").write_text(modules)
     with pytest.raises(ModelError, match=said):
-        head_of(read_folder(made.folder).sentence)
+        head_of(read_folder(model.folder).sentence)
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"kind": "embedding", "pooling": "median"}', "[]"])
@@ -196,9 +198,9 @@ def test_a_damaged_record(tmp_path, text):
 @pytest.mark.parametrize("modules", [(), EMBEDS])
 def test_a_forecast_knows_what_is_compiled(tmp_path, modules):
     """An embedding model is planned without the head that it does not have."""
-    made = make(tmp_path / "model", modules)
+    model = make(tmp_path / "model", modules)
     options = {"target": "cpu", "quant": "q0f32", "kv_dtype": "float32"}
-    manifest = read_manifest(ensure_artifact(str(made.folder), out=tmp_path / "out", **options))
-    found = forecast(str(made.folder), read_folder(made.folder), **options)
-    assert found.memory == manifest.memory
+    manifest = read_manifest(ensure_artifact(str(model.folder), out=tmp_path / "out", **options))
+    predicted = forecast(str(model.folder), read_folder(model.folder), **options)
+    assert predicted.memory == manifest.memory
     assert manifest.capabilities == (("embedding",) if modules else ("completion", "embedding"))

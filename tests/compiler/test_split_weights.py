@@ -25,10 +25,10 @@ MOST_BYTES = 4096  # of a matrix of 64 columns in 4 bits: 128 of its 300 rows, o
 def small_bindings(monkeypatch):
     """Every target binds as little."""
 
-    def found(text, host):
+    def find_small(text, host):
         return replace(find(text, host), binding_bytes=MOST_BYTES)
 
-    return lambda: monkeypatch.setattr(choices, "find_target", found)
+    return lambda: monkeypatch.setattr(choices, "find_target", find_small)
 
 
 @pytest.mark.cpu
@@ -44,7 +44,7 @@ def test_parts_give_the_same_bits(tmp_path, small_bindings, tied, target):
     if target != "cpu":
         gpu.device(target)
     save(tmp_path / "m", "llama", tie_word_embeddings=tied, vocab_size=300)
-    whole = compiled(tmp_path / "m", "q4f32_1", target)
+    unsplit = compiled(tmp_path / "m", "q4f32_1", target)
     small_bindings()
     limits = Limits(max_batch=256, prefill_chunk=256)
     parts = api.ensure_artifact(
@@ -60,9 +60,9 @@ def test_parts_give_the_same_bits(tmp_path, small_bindings, tied, target):
     head = "model.embed_tokens" if tied else "lm_head"
     assert {f"{head}.q_weight[{rows}]" for rows in ("0:128", "128:256", "256:300")} <= names
     tokens = [*range(120, 136), *range(250, 262), 0, 127, 128, 255, 256, 299]
-    expected = Runner(whole, device=target).step({0: tokens})[0]
+    expected = Runner(unsplit, device=target).step({0: tokens})[0]
     assert np.array_equal(run.step({0: tokens})[0], expected)
-    assert greedy(parts, [tokens], 12) == greedy(whole, [tokens], 12)
+    assert greedy(parts, [tokens], 12) == greedy(unsplit, [tokens], 12)
 
 
 @pytest.mark.browser

@@ -22,13 +22,13 @@ def arch(*words):
     return Architecture(name="toy", config=object, model=object, weights=words)
 
 
-def made(tmp_path, words, ours, tensors, config=None):
+def arrays_of(tmp_path, words, shapes, tensors, config=None):
     """The parameters, by name, of a checkpoint of `tensors`."""
     save_file({k: torch.tensor(v) for k, v in tensors.items()}, tmp_path / "model.safetensors")
     checkpoint = open_weights(tmp_path)
-    found = plan(arch(*words), ours, checkpoint.shapes, config)
+    weight_plan = plan(arch(*words), shapes, checkpoint.shapes, config)
     result = {}
-    for p in found.parameters:
+    for p in weight_plan.parameters:
         rows = np.full(p.rows, np.nan, np.float32)
         for start, some in blocks(p, checkpoint):
             rows[start : start + len(some)] = some
@@ -58,8 +58,8 @@ def test_numbers_of_mxfp4_are_those_of_transformers():
     rng = np.random.default_rng(0)
     packed = rng.integers(0, 256, (2, ROWS, 3, 16), "uint8")
     scales = rng.integers(110, 140, (2, ROWS, 3), "uint8")
-    theirs = mxfp4_of(torch.tensor(packed), torch.tensor(scales), dtype=torch.float32)
-    assert np.array_equal(mxfp4(packed, scales), theirs.numpy().transpose(0, 2, 1))
+    expected = mxfp4_of(torch.tensor(packed), torch.tensor(scales), dtype=torch.float32)
+    assert np.array_equal(mxfp4(packed, scales), expected.numpy().transpose(0, 2, 1))
 
 
 NAME = "mlp.experts.gate_up_proj"
@@ -67,14 +67,14 @@ WORDS = (
     unpack(f"{NAME}.weight", NAME, interleaved=True),
     unpack(f"{NAME}.bias", f"{NAME}_bias", interleaved=True),
 )
-OURS = {f"{NAME}.weight": (E, ROWS, COLUMNS), f"{NAME}.bias": (E, ROWS)}
+SHAPES = {f"{NAME}.weight": (E, ROWS, COLUMNS), f"{NAME}.bias": (E, ROWS)}
 
 
 def test_transposed_and_interleaved(tmp_path):
     rng = np.random.default_rng(1)
     weight = rng.standard_normal((E, COLUMNS, ROWS)).astype("float32")
     bias = rng.standard_normal((E, ROWS)).astype("float32")
-    got = made(tmp_path, WORDS, OURS, {NAME: weight, f"{NAME}_bias": bias})
+    got = arrays_of(tmp_path, WORDS, SHAPES, {NAME: weight, f"{NAME}_bias": bias})
     order = [0, 2, 4, 6, 1, 3, 5, 7]
     expected = weight.transpose(0, 2, 1)[:, order]
     assert np.array_equal(got[f"{NAME}.weight"], expected)
@@ -88,9 +88,9 @@ def test_mxfp4_of_a_checkpoint(tmp_path):
         f"{NAME}_scales": rng.integers(120, 130, (E, ROWS, 2), "uint8"),
         f"{NAME}_bias": np.zeros((E, ROWS), "float32"),
     }
-    got = made(tmp_path, WORDS, OURS, tensors)[f"{NAME}.weight"]
-    whole = mxfp4(tensors[f"{NAME}_blocks"], tensors[f"{NAME}_scales"])[..., :COLUMNS]
-    assert np.array_equal(got, whole[:, [0, 2, 4, 6, 1, 3, 5, 7]])
+    got = arrays_of(tmp_path, WORDS, SHAPES, tensors)[f"{NAME}.weight"]
+    values = mxfp4(tensors[f"{NAME}_blocks"], tensors[f"{NAME}_scales"])[..., :COLUMNS]
+    assert np.array_equal(got, values[:, [0, 2, 4, 6, 1, 3, 5, 7]])
 
 
 def test_a_matrix_of_each_head(tmp_path):
@@ -99,7 +99,9 @@ def test_a_matrix_of_each_head(tmp_path):
         heads("v.weight", "kv.weight", lambda _: (5, 8, 8)),
     )
     kv = np.random.default_rng(3).standard_normal((2 * 8, 6)).astype("float32")
-    got = made(tmp_path, words, {"k.weight": (2, 6, 5), "v.weight": (2, 3, 6)}, {"kv.weight": kv})
+    got = arrays_of(
+        tmp_path, words, {"k.weight": (2, 6, 5), "v.weight": (2, 3, 6)}, {"kv.weight": kv}
+    )
     each = kv.reshape(2, 8, 6)
     assert np.array_equal(got["k.weight"], each[:, :5].transpose(0, 2, 1))
     assert np.array_equal(got["v.weight"], each[:, 5:])
@@ -116,10 +118,10 @@ def test_stacks_and_draft_layers(tmp_path):
     }
     extra = {"layers.5.x": np.zeros(1, "f4")}
     config = SimpleNamespace(num_hidden_layers=5, spare=1)
-    got = made(tmp_path, words, {"up.weight": (2, 4, 3)}, tensors | extra, config)["up.weight"]
+    got = arrays_of(tmp_path, words, {"up.weight": (2, 4, 3)}, tensors | extra, config)["up.weight"]
     assert np.array_equal(got[1], np.concatenate([tensors["1.a.weight"], tensors["1.b.weight"]]))
     with pytest.raises(ModelError, match=r"surplus: layers\.6\.x"):
-        made(
+        arrays_of(
             tmp_path,
             words,
             {"up.weight": (2, 4, 3)},
@@ -130,9 +132,9 @@ def test_stacks_and_draft_layers(tmp_path):
 
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(ModelError) as caught:
-        made(tmp_path, WORDS, OURS, {f"{NAME}_blocks": np.zeros((E, ROWS, 2, 16), "u1")})
+        arrays_of(tmp_path, WORDS, SHAPES, {f"{NAME}_blocks": np.zeros((E, ROWS, 2, 16), "u1")})
     text = str(caught.value)
     assert f"{NAME}_scales [3, 8, 2]" in text and f"missing: {NAME}.bias expects" in text
     words = (stack("up.weight", "{}.a.weight"),)
     with pytest.raises(ModelError, match=r"missing: 1\.a\.weight"):
-        made(tmp_path, words, {"up.weight": (2, 2, 3)}, {"0.a.weight": np.zeros((2, 3), "f4")})
+        arrays_of(tmp_path, words, {"up.weight": (2, 2, 3)}, {"0.a.weight": np.zeros((2, 3), "f4")})

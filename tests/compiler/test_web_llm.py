@@ -24,28 +24,28 @@ TEMPLATES = {
 NAMES = {"bos_token": "<s>", "eos_token": "</s>"}
 
 
-def written(found, messages, system=None):
+def written(conversation_template, messages, system=None):
     """As WebLLM's Conversation.getPromptArray writes it."""
-    text = found["system_template"].replace(
-        "{system_message}", found["system_message"] if system is None else system
+    text = conversation_template["system_template"].replace(
+        "{system_message}", conversation_template["system_message"] if system is None else system
     )
     for i, message in enumerate(messages):
-        text += message + found["seps"][i % len(found["seps"])]
+        text += message + conversation_template["seps"][i % len(conversation_template["seps"])]
     return text
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_same_text(name):
-    found, template = conversation(TEMPLATES[name], NAMES), ChatTemplate(TEMPLATES[name], NAMES)
+    fields, template = conversation(TEMPLATES[name], NAMES), ChatTemplate(TEMPLATES[name], NAMES)
     said = ["Hello.", "Good day!", "Who are you?"]
     roles = ["user", "assistant", "user"]
     messages = [{"role": r, "content": c} for r, c in zip(roles, said, strict=True)]
     expected = template.render(messages)
     if name != "chatml":  # whose block of a system message is there, empty
-        assert written(found, said) == expected
+        assert written(fields, said) == expected
     if name != "no place for one":
         with_system = [{"role": "system", "content": "Be brief."}, *messages]
-        assert written(found, said, "Be brief.") == template.render(with_system)
+        assert written(fields, said, "Be brief.") == template.render(with_system)
 
 
 def test_what_cannot_be_said_is_refused():

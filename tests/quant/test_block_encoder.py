@@ -50,13 +50,16 @@ def test_errors_and_fields(scheme, columns):
 
 def test_types_of_4_bits_beat_llama_cpp_s_simple_ones():
     w = weights(64, 512)
-    theirs = {}
+    llama_cpp_errors = {}
     for name in ("Q4_0", "Q4_1"):
         kind = gguf.GGMLQuantizationType[name]
-        theirs[name] = error_of(gguf.dequantize(gguf.quantize(w, kind), kind), w)
-    ours = {name: error_of(s.decode(s.encode(w)), w) for name, s in TYPES.items()}
-    assert ours["iq4_nl"] < 0.75 * theirs["Q4_0"] and ours["iq4_xs"] < 0.77 * theirs["Q4_0"]
-    assert ours["q4_k"] < 0.85 * theirs["Q4_1"]
+        llama_cpp_errors[name] = error_of(gguf.dequantize(gguf.quantize(w, kind), kind), w)
+    errors = {name: error_of(s.decode(s.encode(w)), w) for name, s in TYPES.items()}
+    assert (
+        errors["iq4_nl"] < 0.75 * llama_cpp_errors["Q4_0"]
+        and errors["iq4_xs"] < 0.77 * llama_cpp_errors["Q4_0"]
+    )
+    assert errors["q4_k"] < 0.85 * llama_cpp_errors["Q4_1"]
 
 
 @pytest.mark.parametrize("scheme", [s for s in TYPES.values() if not s.format.trellis])

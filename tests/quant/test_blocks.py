@@ -44,9 +44,9 @@ def test_random_bytes(name):
         expected = dequantized(name, raw)
     stored = scheme.split(raw)
     with np.errstate(all="ignore"):
-        found = scheme.decode(stored)
-    finite = np.isfinite(expected) & np.isfinite(found)
-    np.testing.assert_array_equal(found[finite], expected[finite])
+        decoded = scheme.decode(stored)
+    finite = np.isfinite(expected) & np.isfinite(decoded)
+    np.testing.assert_array_equal(decoded[finite], expected[finite])
     bad = ~np.isfinite(expected).all(1)
     assert bad.any() and not np.isfinite(stored["q_scale"][bad]).all(1).any()
 

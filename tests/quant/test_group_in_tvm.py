@@ -20,6 +20,6 @@ def test_the_graph_decodes_alike(scheme):
     w = te.compute((rows, columns), lambda o, i: scheme.element(tensors, o, i), "w")
     func = te.create_prim_func([*tensors, w]).with_attr("global_symbol", "main")
     run = tvm.compile(tvm.IRModule({"main": func}), target="llvm")["main"]
-    found = tvm.runtime.tensor(np.zeros((rows, columns), "f4"))
-    run(*(tvm.runtime.tensor(a) for a in stored.values()), found)
-    np.testing.assert_array_equal(found.numpy(), scheme.decode(stored))
+    decoded = tvm.runtime.tensor(np.zeros((rows, columns), "f4"))
+    run(*(tvm.runtime.tensor(a) for a in stored.values()), decoded)
+    np.testing.assert_array_equal(decoded.numpy(), scheme.decode(stored))

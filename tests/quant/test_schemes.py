@@ -72,8 +72,8 @@ def test_fast_is_slow_bit_for_bit(scheme, case):
 @pytest.mark.parametrize("scheme", GROUPS, ids=lambda s: s.name)
 def test_blocks_of_rows_and_stacks_of_matrices_give_the_same_bits(scheme):
     w = random_weights(600, 288, 3)  # more than one block of the encoder
-    whole = scheme.encode(w)
-    for suffix, array in whole.items():
+    at_once = scheme.encode(w)
+    for suffix, array in at_once.items():
         halves = [scheme.encode(part)[suffix] for part in (w[:123], w[123:])]
         np.testing.assert_array_equal(np.concatenate(halves), array)
         stack = scheme.encode(w.reshape(4, 150, 288))[suffix]
@@ -84,8 +84,8 @@ def test_layout_by_hand():
     w = np.zeros((1, 40), "f4")
     w[0, :10] = [8, -7, 1, -1, 2, -2, 3, -3, 7, -7]
     w[0, 32] = -0.25
-    made = find("q4f32_1").encode(w)
-    assert [hex(x) for x in made["q_weight"][0]] == [
+    encoded = find("q4f32_1").encode(w)
+    assert [hex(x) for x in encoded["q_weight"][0]] == [
         "0x4a59680f",  # 15, 0, 8, 6, 9, 5, 10, 4 from the lowest bits
         "0x7777770e",
         "0x77777777",
@@ -95,22 +95,22 @@ def test_layout_by_hand():
         "0x0",
         "0x0",
     ]
-    assert made["q_scale"].tolist() == [[1.0, -0.03125]]
+    assert encoded["q_scale"].tolist() == [[1.0, -0.03125]]
 
 
 def test_layout_of_bytes_by_hand():
     w = np.zeros((1, 35), "f4")
     w[0, :5] = [127, -127, 1, -2, 64]
     w[0, 34] = -0.25
-    made = find("q8f16_1").encode(w)
-    assert [hex(x) for x in made["q_weight"][0]] == [
+    encoded = find("q8f16_1").encode(w)
+    assert [hex(x) for x in encoded["q_weight"][0]] == [
         "0x7d8000fe",  # 254, 0, 128, 125 from the lowest bits
         "0x7f7f7fbf",
         *["0x7f7f7f7f"] * 6,
         "0xfe7f7f",  # 0, 0 and -0.25 from the lowest bits, and past the last column
         *["0x0"] * 7,
     ]
-    assert made["q_scale"].tolist() == [[1.0, np.float16(np.float32(-0.25) / 127)]]
+    assert encoded["q_scale"].tolist() == [[1.0, np.float16(np.float32(-0.25) / 127)]]
 
 
 @pytest.mark.parametrize("scheme", GROUPS, ids=lambda s: s.name)
@@ -168,7 +168,7 @@ def test_find_lists_the_schemes():
         ("fast", "q4f16_1", "Type"),
     ],
 )
-def test_names_of_other_projects_lead_to_ours(typed, scheme, why):
+def test_names_of_other_projects_lead_to_a_scheme(typed, scheme, why):
     with pytest.raises(UsageError, match=rf"Type: --quant {scheme}$") as caught:
         find(typed)
     assert why in str(caught.value) and repr(typed) in str(caught.value)

@@ -44,9 +44,9 @@ def test_few_tries_find_nearly_the_best(name):
     """96 values of k, the tenth of a level apart, take a hundredth more of the error away."""
     w = DISTRIBUTIONS[name](np.random.default_rng(1), (64, 512)).astype("f4").reshape(-1, 32).T
     tried = [*np.arange(6.9, 9.3, 0.05), *-np.arange(6.0, 8.3, 0.05)]
-    ours = find("q4f32_1").levels
+    own = find("q4f32_1").levels
     errors = []
-    for levels in (ours, Levels(least=-7, most=8, tried=tuple(map(float, tried)))):
+    for levels in (own, Levels(least=-7, most=8, tried=tuple(map(float, tried)))):
         scales = best_scales(w.copy(), levels)
         q = w / scales
         to_integers(q, levels)
@@ -61,9 +61,9 @@ def test_what_sixteen_levels_hold_is_exact():
     q[:, ::32], q[:, 1::32] = 8, -7
     for sign in (1, -1):
         w = (sign * q * 0.125).astype("f4")
-        made = find("q4f16_1").encode(w)
-        assert (made["q_scale"] == sign * 0.125).all()
-        np.testing.assert_array_equal(find("q4f16_1").decode(made), w)
+        encoded = find("q4f16_1").encode(w)
+        assert (encoded["q_scale"] == sign * 0.125).all()
+        np.testing.assert_array_equal(find("q4f16_1").decode(encoded), w)
 
 
 @pytest.mark.parametrize("scheme", GROUPS, ids=lambda s: s.name)

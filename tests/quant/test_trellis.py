@@ -52,12 +52,14 @@ def test_the_best_path_is_the_best_of_all(bits):
     w = rng.standard_normal((5, 30)).astype(np.float32)
     scale = rng.uniform(0.01, 0.03, 30).astype(np.float32)
     importance = rng.uniform(0.2, 2, 5).astype(np.float32)
-    found = best_path(w, scale, importance, bits)
-    made = VALUES[found] * scale
+    path = best_path(w, scale, importance, bits)
+    decoded = VALUES[path] * scale
     _, every = paths(bits, 5)
     errors = ((every[:, :, None] * scale - w) ** 2 * importance[:, None]).sum(1)
-    np.testing.assert_allclose(((made - w) ** 2 * importance[:, None]).sum(0), errors.min(0), 1e-5)
-    np.testing.assert_array_equal(found.T, windows(found.T % 2**bits, bits, 5))
+    np.testing.assert_allclose(
+        ((decoded - w) ** 2 * importance[:, None]).sum(0), errors.min(0), 1e-5
+    )
+    np.testing.assert_array_equal(path.T, windows(path.T % 2**bits, bits, 5))
 
 
 @each
@@ -72,8 +74,8 @@ def test_errors_are_passed_on_along_each_path(bits):
     scale = np.full(40, 0.02, np.float32)
     _, every = paths(bits, 5)
 
-    def error(made):
-        e = w - made
+    def error(decoded):
+        e = w - decoded
         return np.einsum("...in,ij,...jn->...n", e, products, e)
 
     feedback = Feedback(w, (factor / own).astype(np.float32))
@@ -108,8 +110,8 @@ def test_the_paths_are_those_of_numpy(bits, level):
     one = np.ones(32, np.float32)
     with np.errstate(invalid="ignore", over="ignore"):
         for weights in (one, importance):
-            wanted = reference.best_path(w, scale, weights, bits)
-            np.testing.assert_array_equal(best_path(w, scale, weights, bits), wanted)
+            expected = reference.best_path(w, scale, weights, bits)
+            np.testing.assert_array_equal(best_path(w, scale, weights, bits), expected)
 
 
 @each
@@ -119,15 +121,15 @@ def test_the_paths_with_feedback_are_those_of_numpy(bits, level):
     rng = np.random.default_rng(2)
     ratios = np.triu(rng.standard_normal((32, 32)) * 0.3, 1).astype(np.float32)
     feedback = Feedback(w * np.float32(0.98), ratios)
-    found = best_path(w, scale, importance, bits, feedback)
-    wanted = reference.best_path(w, scale, importance, bits, feedback)
-    assert (found == wanted).all(0).mean() > 0.98
+    fast = best_path(w, scale, importance, bits, feedback)
+    expected = reference.best_path(w, scale, importance, bits, feedback)
+    assert (fast == expected).all(0).mean() > 0.98
 
     def error(path):
         e = feedback.w - VALUES[path] * scale
         return float((np.square(w - feedback.w + e + ratios.T @ e).T @ importance).sum())
 
-    np.testing.assert_allclose(error(found), error(wanted), 1e-6)
+    np.testing.assert_allclose(error(fast), error(expected), 1e-6)
 
 
 @each
@@ -135,7 +137,7 @@ def test_the_scales_are_those_of_numpy(bits, level, monkeypatch):
     """Without importance they have the same bits, so that conversions are alike everywhere."""
     w, _, importance = groups(301)
     w[:, 7], w[3, 11] = 0, np.nan
-    found = [best_trellis_scales(w, each, bits) for each in (None, importance)]
+    scales = [best_trellis_scales(w, each, bits) for each in (None, importance)]
 
     def best_ratios(unit, tried, importance, bits):
         total = search.folded if (importance == 1).all() else search.weighted(importance)
@@ -143,8 +145,8 @@ def test_the_scales_are_those_of_numpy(bits, level, monkeypatch):
         return search.best_ratios(ways, unit, total)
 
     monkeypatch.setattr(compiled, "best_ratios", best_ratios)
-    np.testing.assert_array_equal(found[0], best_trellis_scales(w, None, bits))
-    np.testing.assert_allclose(found[1], best_trellis_scales(w, importance, bits), 1e-5)
+    np.testing.assert_array_equal(scales[0], best_trellis_scales(w, None, bits))
+    np.testing.assert_allclose(scales[1], best_trellis_scales(w, importance, bits), 1e-5)
 
 
 @each
@@ -154,9 +156,9 @@ def test_arm_finds_the_same(bits, tmp_path):
     one = np.ones(32, np.float32)
     machine = ArmMachine(Isa(lanes=4, registers=32, fma=True), (), "cortex-a53", tmp_path)
     path = machine.build(Kernels(Vectors(4), bits, 32).path())
-    found = path(w, scale, one, np.empty(w.shape, np.uint8))[-1]
-    np.testing.assert_array_equal(found, reference.best_path(w, scale, one, bits))
+    best = path(w, scale, one, np.empty(w.shape, np.uint8))[-1]
+    np.testing.assert_array_equal(best, reference.best_path(w, scale, one, bits))
     ratios = machine.build(Kernels(Vectors(4), bits, 32).ratios())
     tried = np.stack([scale, scale * np.float32(1.1)])
-    found = ratios(w, tried, one, VALUES, np.empty(16, np.float32))[-1]
-    np.testing.assert_array_equal(found, compiled.best_ratios(w, tried, one, bits))
+    best = ratios(w, tried, one, VALUES, np.empty(16, np.float32))[-1]
+    np.testing.assert_array_equal(best, compiled.best_ratios(w, tried, one, bits))

@@ -65,8 +65,8 @@ def best_path(
     for j in range(columns):
         aim = w[j]
         if feedback and j:
-            made = feedback.ratios[:j, j] @ errors[:j].reshape(j, -1)
-            aim = aim + made.reshape(states, 1, n)
+            correction = feedback.ratios[:j, j] @ errors[:j].reshape(j, -1)
+            aim = aim + correction.reshape(states, 1, n)
         np.subtract(values, aim, out=ways)
         np.square(ways, out=ways)
         ways *= importance[j]

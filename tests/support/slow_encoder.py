@@ -40,7 +40,7 @@ def _scale(scheme: GroupQuant, w: np.ndarray) -> np.floating:
         if b > 0 and a * a / b > best:
             best, found = a * a / b, largest * (a / b)
     with np.errstate(over="ignore"):
-        return scheme.held(np.array([found]))[0]
+        return scheme.stored_scales(np.array([found]))[0]
 
 
 def _rounded(scheme: GroupQuant, x: np.ndarray | np.floating) -> np.ndarray:

@@ -41,34 +41,34 @@ def config_of(
         ModelError: lists missing, unsupported and unknown fields.
     """
     fields = Fields(header.metadata, str(header.metadata["general.architecture"]))
-    made = _common(fields, tensors, family)
-    made |= _heads(fields, family, made)
-    for theirs, ours in family.fields.items():
-        if theirs in fields:
-            made[ours] = fields.value(theirs)
+    config = _common(fields, tensors, family)
+    config |= _heads(fields, family, config)
+    for gguf_name, hf_name in family.fields.items():
+        if gguf_name in fields:
+            config[hf_name] = fields.value(gguf_name)
     if family.model_type in OWN:
-        made |= OWN[family.model_type](fields, made, tensors)
-    made |= rope(fields, tensors, _rotating(made), made)
+        config |= OWN[family.model_type](fields, config, tensors)
+    config |= rope(fields, tensors, _rotating(config), config)
     _refuse(fields, family)
     if fields.problems:
         raise ModelError(
             f"{header.path} does not describe a model that is read; a value that is not known may "
             f"change the result:\n{listing(fields.problems)}"
         )
-    return made
+    return config
 
 
 def _common(fields: Fields, tensors: Mapping[str, StoredTensor], family: Family) -> dict[str, Any]:
     """Return the fields that every family has."""
-    theirs, ours = family.epsilon
-    made: dict[str, Any] = {
+    gguf_name, hf_name = family.epsilon
+    config: dict[str, Any] = {
         "model_type": family.model_type,
         "architectures": [family.classes],
         # The layers of multi-token prediction are counted as well.
         "num_hidden_layers": fields.integer("block_count")
         - fields.integer("nextn_predict_layers", 0),
         **{o: fields.integer(t) for t, o in _COMMON.items() if t not in family.varying},
-        ours: fields.number(theirs),
+        hf_name: fields.number(gguf_name),
         "tie_word_embeddings": "output.weight" not in tensors,
         **{o: f"blk.0.{t}" in tensors for o, t in family.flags.items()},
         **family.fixed,
@@ -76,39 +76,39 @@ def _common(fields: Fields, tensors: Mapping[str, StoredTensor], family: Family)
     if (embedding := tensors.get("token_embd.weight")) is None:
         fields.problems.append("token_embd.weight: missing")
     else:
-        made["vocab_size"] = embedding.shape[0]
-    return made
+        config["vocab_size"] = embedding.shape[0]
+    return config
 
 
-def _heads(fields: Fields, family: Family, made: Mapping[str, Any]) -> dict[str, Any]:
+def _heads(fields: Fields, family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of heads and of their dimensions."""
-    found: dict[str, Any] = {}
+    heads_config: dict[str, Any] = {}
     if "attention.head_count_kv" not in family.varying:
-        heads = made["num_attention_heads"]
-        found["num_key_value_heads"] = fields.integer("attention.head_count_kv", heads)
+        heads = config["num_attention_heads"]
+        heads_config["num_key_value_heads"] = fields.integer("attention.head_count_kv", heads)
     if family.own_heads:
-        return found
-    usual = _usual(made)
+        return heads_config
+    usual = _usual(config)
     head = fields.integer("attention.key_length", usual)
     fields.expect("attention.value_length", head)
     if family.explicit_head:
-        return {**found, "head_dim": head}
+        return {**heads_config, "head_dim": head}
     if head != usual:
         fields.problems.append(
             f"{fields.prefix}attention.key_length: found {head}, expected {usual}"
         )
-    return found
+    return heads_config
 
 
-def _usual(made: Mapping[str, Any]) -> int:
+def _usual(config: Mapping[str, Any]) -> int:
     """Return the number of dimensions of a head that need not be said."""
-    return int(made["hidden_size"]) // max(int(made["num_attention_heads"]), 1)
+    return int(config["hidden_size"]) // max(int(config["num_attention_heads"]), 1)
 
 
-def _rotating(made: Mapping[str, Any]) -> int:
+def _rotating(config: Mapping[str, Any]) -> int:
     """Return the number of dimensions of the part of a head that RoPE is for."""
     names = ("qk_rope_head_dim", "global_head_dim", "head_dim")
-    return next((int(made[n]) for n in names if made.get(n)), _usual(made))
+    return next((int(config[n]) for n in names if config.get(n)), _usual(config))
 
 
 def _refuse(fields: Fields, family: Family) -> None:

@@ -25,5 +25,5 @@ def dequantize(name: str, rows: NDArray[np.uint8]) -> NDArray[np.float32]:
     q = blocks[..., 2:, None] >> shifts & np.uint8(2**bits - 1)
     q = q.reshape(*scale.shape[:-1], values).astype(np.float32)
     signed = 2 * q - 1 if bits == 1 else q - 1
-    made: NDArray[np.float32] = (signed * scale).reshape(len(rows), -1)
-    return made
+    weights: NDArray[np.float32] = (signed * scale).reshape(len(rows), -1)
+    return weights

@@ -27,14 +27,14 @@ class Fields:
             if key.startswith(self.prefix)
         }
         self.problems: list[str] = []
-        self._asked: set[str] = set()
+        self._read: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
 
     def unread(self) -> Iterator[str]:
         """Return the names of fields that no method has read."""
-        return (name for name in self.values if name not in self._asked)
+        return (name for name in self.values if name not in self._read)
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Return an integer field; a list with one value per layer must repeat the same value.
@@ -59,10 +59,10 @@ class Fields:
 
     def value(self, name: str) -> Any:
         """Return a boolean, integer or float field, as `flag`, `integer` or `number` returns it."""
-        found = self._same(name, self._given(name, None))
-        if isinstance(found, bool):
-            return found
-        return self.integer(name) if isinstance(found, int) else self.number(name)
+        number = self._same(name, self._given(name, None))
+        if isinstance(number, bool):
+            return number
+        return self.integer(name) if isinstance(number, int) else self.number(name)
 
     def layers(self, name: str, count: int, default: Any = None) -> list[Any]:
         """Return a field's values for `count` layers; a single value is that of each layer.
@@ -91,16 +91,16 @@ class Fields:
 
     def expect(self, name: str, *expected: int | bool) -> None:
         """Add a problem if a field is present and has none of the expected values."""
-        if name in self and (found := self.value(name)) not in expected:
+        if name in self and (value := self.value(name)) not in expected:
             supported = " or ".join(map(str, expected))
-            self.problems.append(f"{self.prefix}{name}: found {found}, supported is {supported}")
+            self.problems.append(f"{self.prefix}{name}: found {value}, supported is {supported}")
 
     def ignore(self, *names: str) -> None:
         """Mark fields as read, because their values have no effect on the conversion."""
-        self._asked |= set(names)
+        self._read |= set(names)
 
     def _given(self, name: str, default: Any) -> Any:
-        self._asked.add(name)
+        self._read.add(name)
         return self.values.get(name, default)
 
     def _same(self, name: str, value: Any) -> Any:
@@ -113,6 +113,6 @@ class Fields:
         return value[0].item()
 
     def _wrong(self, name: str, value: Any, expected: str, stand_in: T) -> T:
-        found = "missing" if value is None else f"found {shown(value)}, expected {expected}"
-        self.problems.append(f"{self.prefix}{name}: {found}")
+        problem = "missing" if value is None else f"found {shown(value)}, expected {expected}"
+        self.problems.append(f"{self.prefix}{name}: {problem}")
         return stand_in

@@ -101,23 +101,23 @@ def _generation(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
     """Return generation_config.json: the end tokens, and sampling parameters from the metadata."""
     prefix = "general.sampling."
     given = {
-        ours: header.metadata[prefix + theirs]
-        for theirs, ours in _SAMPLING.items()
-        if prefix + theirs in header.metadata
+        hf_name: header.metadata[prefix + gguf_name]
+        for gguf_name, hf_name in _SAMPLING.items()
+        if prefix + gguf_name in header.metadata
     }
     return {"eos_token_id": list(vocabulary.ends), **given}
 
 
 def _tokenizer_config(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
     """Return tokenizer_config.json: special tokens, and the chat template if there is one."""
-    made: dict[str, Any] = {
+    config: dict[str, Any] = {
         f"{role}_token": text
         for role in ("bos", "eos", "unk", "pad")
         if (text := vocabulary.text(role)) is not None
     }
     template = header.metadata.get(_TEMPLATE)
     if template is None or template == "":  # an empty template would lose every message
-        return made
+        return config
     if not isinstance(template, str):
         raise ModelError(f"{header.path}: {_TEMPLATE} is a {type(template).__name__}, not a text")
-    return {**made, "chat_template": template}
+    return {**config, "chat_template": template}

@@ -102,8 +102,8 @@ class _Reader:
             if key in metadata:
                 raise _Damage(f"it has {key[:100]!r} twice")
             metadata[key] = self.value(key)
-        found = [self.tensor() for _ in range(count_tensors)]
-        tensors = self.placed(found, _alignment(metadata))
+        stored = [self.tensor() for _ in range(count_tensors)]
+        tensors = self.placed(stored, _alignment(metadata))
         return Header(self.path, MappingProxyType(metadata), tensors, self.digest())
 
     def begin(self) -> tuple[int, int]:
@@ -142,11 +142,11 @@ class _Reader:
 
     def digest(self) -> str:
         """Return the SHA-256 of the consumed bytes, in hexadecimal digits."""
-        made = hashlib.sha256()
+        sha256 = hashlib.sha256()
         self.file.seek(0)
         for start in range(0, self.at, _CHUNK):
-            made.update(self.file.read(min(_CHUNK, self.at - start)))
-        return made.hexdigest()
+            sha256.update(self.file.read(min(_CHUNK, self.at - start)))
+        return sha256.hexdigest()
 
     def number(self, code: str) -> Any:
         """Read one number with a format code of the module `struct`."""
@@ -203,14 +203,14 @@ class _Reader:
             )
         return StoredTensor(self.path, name, shape, layout, self.number("<Q"))
 
-    def placed(self, found: list[StoredTensor], alignment: int) -> tuple[StoredTensor, ...]:
+    def placed(self, stored: list[StoredTensor], alignment: int) -> tuple[StoredTensor, ...]:
         """Return the tensors with offsets from the beginning of the file.
 
         Checks that names are unique, and that tensors are aligned, do not overlap, and end within
         the file.
         """
         base = -(-self.at // alignment) * alignment
-        tensors = [replace(t, offset=base + t.offset) for t in found]
+        tensors = [replace(t, offset=base + t.offset) for t in stored]
         end = base
         names: set[str] = set()
         for tensor in sorted(tensors, key=lambda t: t.offset):
@@ -229,7 +229,7 @@ class _Reader:
 
 
 def _alignment(metadata: dict[str, Any]) -> int:
-    found = metadata.get("general.alignment", _ALIGNMENT)
-    if type(found) is not int or not 1 <= found <= 1 << 20 or found & (found - 1):
-        raise _Damage(f"general.alignment is {str(found)[:100]}; it is a power of two")
-    return found
+    alignment = metadata.get("general.alignment", _ALIGNMENT)
+    if type(alignment) is not int or not 1 <= alignment <= 1 << 20 or alignment & (alignment - 1):
+        raise _Damage(f"general.alignment is {str(alignment)[:100]}; it is a power of two")
+    return alignment

@@ -1,7 +1,7 @@
 """Offers matrices whose columns are in another order in the file: the blocks, and that order.
 
 A block has columns of several heads, so the blocks of a row cannot be moved. They stay as they are,
-and the compiled model reorders the input of the matrix (`quant/ordered.py`).
+and the compiled model reorders the input of the matrix (`quant/act_order.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wherry.models.weight_plan import ParameterPlan
 from wherry.models.weights import Order
-from wherry.quant.ordered import ORDER, OrderedQuant
+from wherry.quant.act_order import ORDER, ActOrderQuant
 
 from .kept import GgufRows, kept
 
@@ -56,9 +56,9 @@ class RowsInOrder:
         return self.own.rows
 
     @property
-    def scheme(self) -> OrderedQuant:
+    def scheme(self) -> ActOrderQuant:
         """Return the scheme."""
-        return OrderedQuant(base=self.own.scheme)
+        return ActOrderQuant(base=self.own.scheme)
 
     def stored(self, start: int, stop: int) -> Mapping[str, NDArray[Any]]:
         """Return rows [start, stop) as the scheme stores them; the first block has the order."""

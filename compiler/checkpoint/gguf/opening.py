@@ -47,11 +47,11 @@ def files_of(path: Path) -> tuple[Path, ...]:
     Raises:
         ModelError: lists the missing files.
     """
-    found = SPLIT.fullmatch(path.name)
-    if not found:
+    match = SPLIT.fullmatch(path.name)
+    if not match:
         return (path,)
-    count = int(found["count"])
-    first, last = f"{found['stem']}-", f"-of-{found['count']}{path.suffix}"
+    count = int(match["count"])
+    first, last = f"{match['stem']}-", f"-of-{match['count']}{path.suffix}"
     names = (f"{first}{i:05}{last}" for i in range(1, count + 1))
     files = tuple(path.with_name(name) for name in names)
     if path not in files:
@@ -95,7 +95,7 @@ def open_gguf(path: Path) -> GgufCheckpoint:
             type is not supported.
     """
     model = open_model(path)
-    made: dict[str, GgufTensor] = {}
+    tensors: dict[str, GgufTensor] = {}
     unknown = []
     for stored in model.tensors.values():
         if stored.name in ROPE_TENSORS or model.spare(stored.name):
@@ -107,13 +107,13 @@ def open_gguf(path: Path) -> GgufCheckpoint:
                 f"{stored.name} {list(stored.shape)}, which {_name(model)} does not have"
             )
         else:
-            made.update(_under(names, stored, model))
+            tensors.update(_under(names, stored, model))
     if unknown:
         raise ModelError(
             f"{path} has tensors that are not read:\n{listing(unknown)}\n"
             f"Types that are read: {', '.join(READ)}."
         )
-    return GgufCheckpoint(path.parent, MappingProxyType(made), model.files, model.fingerprint)
+    return GgufCheckpoint(path.parent, MappingProxyType(tensors), model.files, model.fingerprint)
 
 
 def _name(model: GgufModel) -> str:

@@ -266,5 +266,5 @@ _TABLE: tuple[tuple[str, PreTokenizer], ...] = (
     ("whitespace", PreTokenizer((r"\S+",), as_bytes=False)),
 )
 PRE_TOKENIZERS: Mapping[str, PreTokenizer] = {
-    name: found for names, found in _TABLE for name in names.split()
+    name: rule for names, rule in _TABLE for name in names.split()
 }

@@ -47,7 +47,7 @@ def common(tensors: Iterable[_Stored]) -> str:
     return _ordered(weights)[0][0] if weights else "F32"
 
 
-def told(
+def precision_note(
     file: str, tensors: Iterable[_Stored], scheme: str, same: Iterable[_Stored] = ()
 ) -> str | None:
     """Return one line on the re-encoded types; None: the scheme represents all matrices exactly.
@@ -59,8 +59,8 @@ def told(
         same: the tensors whose blocks are kept.
     """
     weights, others = _weights(tensors), _weights(same)
-    whole = weights.total() + others.total()
-    shares = {name: f"{100 * n / whole:.0f}%" for name, n in _ordered(weights)}
+    total = weights.total() + others.total()
+    shares = {name: f"{100 * n / total:.0f}%" for name, n in _ordered(weights)}
     rounded = [n for n in shares if scheme not in _exact(n)]
     if not rounded:
         return None
@@ -88,8 +88,8 @@ def _ordered(weights: Counter[str]) -> list[tuple[str, int]]:
 
 def _weights(tensors: Iterable[_Stored]) -> Counter[str]:
     """Return the number of weights by type; only tensors with at least two axes count."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for tensor in tensors:
         if len(tensor.shape) > 1:
-            found[tensor.layout.name] += prod(tensor.shape)
-    return found
+            counts[tensor.layout.name] += prod(tensor.shape)
+    return counts

@@ -30,7 +30,7 @@ def rope(
     fields: Fields,
     tensors: Mapping[str, StoredTensor],
     head: int,
-    made: dict[str, Any],
+    config: dict[str, Any],
 ) -> dict[str, Any]:
     """Return `rope_parameters`, and for LongRoPE also `original_max_position_embeddings`.
 
@@ -38,43 +38,43 @@ def rope(
         fields: the metadata fields of the architecture; collects problems.
         tensors: the model's tensors, by their names in GGUF.
         head: number of dimensions of a head.
-        made: the fields of config.json that have been converted already. Taken out of them are
+        config: the fields of config.json that have been converted already. Taken out of them are
             "local_rope", RoPE of layers with a window, and "yarn", more parameters of YaRN.
     """
-    found: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "rope_type": "default",
         "rope_theta": fields.number("rope.freq_base", 10000.0),
     }
     rotated = fields.integer("rope.dimension_count", head)
     if rotated != head:
-        found["partial_rotary_factor"] = rotated / max(head, 1)
+        parameters["partial_rotary_factor"] = rotated / max(head, 1)
     kind = fields.text(f"{_SCALED}type", "none")
     original = fields.integer(f"{_SCALED}original_context_length", 0)
     outer: dict[str, Any] = {}
-    yarn = made.pop("yarn", {})
+    yarn = config.pop("yarn", {})
     if _FACTORS in tensors and (factors := _factors(fields, tensors[_FACTORS], rotated)):
-        found |= _llama3(
-            factors, rotated, found["rope_theta"], int(made["max_position_embeddings"])
+        parameters |= _llama3(
+            factors, rotated, parameters["rope_theta"], int(config["max_position_embeddings"])
         )
     if _LONG in tensors and _SHORT in tensors:
-        found |= {
+        parameters |= {
             "rope_type": "longrope",
             "short_factor": _factors(fields, tensors[_SHORT], rotated),
             "long_factor": _factors(fields, tensors[_LONG], rotated),
         }
-        longest = int(made["max_position_embeddings"])
+        longest = int(config["max_position_embeddings"])
         if factor := _attention_factor(fields, longest, original or longest):
-            found["attention_factor"] = factor
-        outer = {"original_max_position_embeddings": original or made["max_position_embeddings"]}
+            parameters["attention_factor"] = factor
+        outer = {"original_max_position_embeddings": original or config["max_position_embeddings"]}
     elif kind in ("linear", "yarn"):
-        found |= {"rope_type": kind, "factor": fields.number(f"{_SCALED}factor")}
+        parameters |= {"rope_type": kind, "factor": fields.number(f"{_SCALED}factor")}
         if kind == "yarn":
-            found |= {**_yarn(fields, original), **yarn}
+            parameters |= {**_yarn(fields, original), **yarn}
     elif kind != "none":
         fields.problems.append(f"{fields.prefix}{_SCALED}type: found {kind!r}, without its tensors")
-    if local := made.pop("local_rope", None):
-        found = {"sliding_attention": local, "full_attention": found}
-    return {"rope_parameters": found, **outer}
+    if local := config.pop("local_rope", None):
+        parameters = {"sliding_attention": local, "full_attention": parameters}
+    return {"rope_parameters": parameters, **outer}
 
 
 def _attention_factor(fields: Fields, longest: int, original: int) -> float | None:
@@ -84,24 +84,24 @@ def _attention_factor(fields: Fields, longest: int, original: int) -> float | No
     """
     if f"{_SCALED}attn_factor" not in fields:
         return None
-    found = fields.number(f"{_SCALED}attn_factor")
+    factor = fields.number(f"{_SCALED}attn_factor")
     ratio = longest / max(original, 1)
     usual = math.sqrt(1 + math.log(ratio) / math.log(max(original, 2))) if ratio > 1 else 1.0
-    return None if math.isclose(found, usual, rel_tol=1e-6) else found
+    return None if math.isclose(factor, usual, rel_tol=1e-6) else factor
 
 
 def _yarn(fields: Fields, original: int) -> dict[str, Any]:
     """Return YaRN's parameters; an attention or extrapolation factor other than 1 is a problem."""
     names = {"yarn_beta_fast": "beta_fast", "yarn_beta_slow": "beta_slow"}
-    made: dict[str, Any] = {
-        ours: fields.number(_SCALED + theirs)
-        for theirs, ours in names.items()
-        if _SCALED + theirs in fields
+    parameters: dict[str, Any] = {
+        hf_name: fields.number(_SCALED + gguf_name)
+        for gguf_name, hf_name in names.items()
+        if _SCALED + gguf_name in fields
     }
     for name in ("yarn_attn_factor", "attn_factor", "yarn_ext_factor"):
         if (value := fields.number(_SCALED + name, 1.0)) != 1.0:
             fields.problems.append(f"{fields.prefix}{_SCALED}{name}: found {value}, supported is 1")
-    return made | ({"original_max_position_embeddings": original} if original else {})
+    return parameters | ({"original_max_position_embeddings": original} if original else {})
 
 
 def _factors(fields: Fields, tensor: StoredTensor, rotated: int) -> list[float]:

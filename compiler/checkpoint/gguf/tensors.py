@@ -16,7 +16,7 @@ from wherry.models.weights import Order
 from ..tensors import FLOATS, Checkpoint, TensorFile
 from .in_order import RowsInOrder, kept_in_order
 from .kept import GgufRows, kept
-from .reencoding import loses, told
+from .reencoding import loses, precision_note
 from .types import Layout
 
 
@@ -66,22 +66,22 @@ class GgufCheckpoint(Checkpoint):
     def require_floats(self, names: Iterable[str]) -> None:
         """Accept all tensors, because `read` dequantizes every supported type."""
 
-    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
+    def precision_note(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """Return one line on the types that the scheme re-encodes; None: there are none."""
         tensors = [self.tensor(name) for name in self.tensors if name not in kept]
         same = [self.tensor(name) for name in kept]
-        return told(self.files[0].name, tensors, scheme, same)
+        return precision_note(self.files[0].name, tensors, scheme, same)
 
     def loses(self, name: str, scheme: str) -> bool:
         """See `Checkpoint.loses`."""
         return loses(self.tensor(name), scheme)
 
     def kept(
-        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+        self, plan: ParameterPlan, schemes: Collection[str] | None = None
     ) -> Sequence[GgufRows | RowsInOrder]:
         """See `Checkpoint.kept`."""
-        found = {self.tensor(piece.name).columns for piece in plan.pieces}
-        columns = found.pop() if len(found) == 1 else None
+        orders = {self.tensor(piece.name).columns for piece in plan.pieces}
+        columns = orders.pop() if len(orders) == 1 else None
         return kept(plan, self) if columns is None else kept_in_order(plan, self, columns)
 
     def read_blocks(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
@@ -97,9 +97,9 @@ class GgufCheckpoint(Checkpoint):
         stop = tensor.rows if stop is None else stop
         if tensor.order is None or len(tensor.shape) == 1:
             return _bytes(tensor, start, stop)
-        theirs = tensor.order.source(np.arange(start, stop))
-        first = int(theirs.min())
-        return _bytes(tensor, first, int(theirs.max()) + 1)[theirs - first]
+        source_rows = tensor.order.source(np.arange(start, stop))
+        first = int(source_rows.min())
+        return _bytes(tensor, first, int(source_rows.max()) + 1)[source_rows - first]
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """See `Checkpoint.read`; blocks are dequantized as gguf-py does it."""
@@ -123,8 +123,8 @@ class GgufCheckpoint(Checkpoint):
         if tensor.dtype not in FLOATS or not tensor.keeps_bits:
             return self.read(name, start, stop)
         if len(tensor.shape) == 1:
-            whole: NDArray[Any] = self.read_blocks(name).reshape(-1).view(FLOATS[tensor.dtype])
-            return whole[start:stop]
+            values: NDArray[Any] = self.read_blocks(name).reshape(-1).view(FLOATS[tensor.dtype])
+            return values[start:stop]
         raw = self.read_blocks(name, start, stop)
         return raw.view(FLOATS[tensor.dtype]).reshape(len(raw), *tensor.shape[1:])
 

@@ -43,15 +43,15 @@ def build(vocabulary: Vocabulary) -> Tokenizer:
             f"Of GGUF are read: {', '.join(_BUILDERS)}."
         )
     try:
-        made = _BUILDERS[vocabulary.model](vocabulary)
-        _add_tokens(made, vocabulary)
+        tokenizer = _BUILDERS[vocabulary.model](vocabulary)
+        _add_tokens(tokenizer, vocabulary)
     except ModelError:
         raise
     except BaseException as e:  # the library's Rust panics do not derive from Exception
         if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
             raise
         raise ModelError(f"No tokenizer can be built from the file's vocabulary: {e}") from e
-    return made
+    return tokenizer
 
 
 def _bpe(vocabulary: Vocabulary) -> Tokenizer:
@@ -75,25 +75,25 @@ def _bpe(vocabulary: Vocabulary) -> Tokenizer:
         model = models.BPE(vocab=ids, merges=pairs, ignore_merges=rule.ignore_merges)
     else:
         model = _of_characters(vocabulary, ids, pairs)
-    made = Tokenizer(model)
-    set_split(made, rule)
-    _process(made, vocabulary, bos=rule.adds_bos, eos=False)
-    return made
+    tokenizer = Tokenizer(model)
+    set_split(tokenizer, rule)
+    _process(tokenizer, vocabulary, bos=rule.adds_bos, eos=False)
+    return tokenizer
 
 
-def set_split(made: Tokenizer, rule: PreTokenizer) -> None:
-    """Set the normalizer, pre-tokenizer and decoder of `made` according to a rule."""
+def set_split(tokenizer: Tokenizer, rule: PreTokenizer) -> None:
+    """Set the normalizer, pre-tokenizer and decoder of `tokenizer` according to a rule."""
     cuts = [pre_tokenizers.Split(Regex(p), "isolated") for p in rule.patterns]
     if rule.as_bytes:
         last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-        made.pre_tokenizer = pre_tokenizers.Sequence([*cuts, last])
-        made.decoder = decoders.ByteLevel()
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*cuts, last])
+        tokenizer.decoder = decoders.ByteLevel()
         if rule.composed:
-            made.normalizer = normalizers.NFC()
+            tokenizer.normalizer = normalizers.NFC()
         return
-    made.normalizer = normalizers.Replace(" ", _SPACE)
-    made.pre_tokenizer = pre_tokenizers.Sequence(cuts)
-    made.decoder = _of_pieces(prefix=False)
+    tokenizer.normalizer = normalizers.Replace(" ", _SPACE)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(cuts)
+    tokenizer.decoder = _of_pieces(prefix=False)
 
 
 def _spm(vocabulary: Vocabulary) -> Tokenizer:
@@ -104,13 +104,13 @@ def _spm(vocabulary: Vocabulary) -> Tokenizer:
     if vocabulary.scores is None:
         raise ModelError("The file has no tokenizer.ggml.scores: its tokenizer is incomplete.")
     ids = _ids(vocabulary)
-    made = Tokenizer(_of_characters(vocabulary, ids, _merges(vocabulary, ids)))
+    tokenizer = Tokenizer(_of_characters(vocabulary, ids, _merges(vocabulary, ids)))
     prefix = vocabulary.flags.get("add_space_prefix", True)
     before = [normalizers.Prepend(_SPACE)] if prefix else []
-    made.normalizer = normalizers.Sequence([*before, normalizers.Replace(" ", _SPACE)])
-    made.decoder = _of_pieces(prefix)
-    _process(made, vocabulary, bos=True, eos=False)
-    return made
+    tokenizer.normalizer = normalizers.Sequence([*before, normalizers.Replace(" ", _SPACE)])
+    tokenizer.decoder = _of_pieces(prefix)
+    _process(tokenizer, vocabulary, bos=True, eos=False)
+    return tokenizer
 
 
 def _of_characters(
@@ -132,15 +132,15 @@ def _merges(vocabulary: Vocabulary, ids: Mapping[str, int]) -> list[tuple[str, s
     scores = vocabulary.scores
     assert scores is not None
     usable = np.isin(vocabulary.kinds, (Kind.NORMAL, Kind.USER_DEFINED, Kind.UNUSED))
-    found = []
+    ranked = []
     for i, token in enumerate(vocabulary.tokens):
         if len(token) < 2 or not usable[i]:
             continue
         for cut in range(1, len(token)):
             left, right = token[:cut], token[cut:]
             if left in ids and right in ids:
-                found.append((-scores[i], i, ids[left], ids[right], left, right))
-    return [(left, right) for *_, left, right in sorted(found)]
+                ranked.append((-scores[i], i, ids[left], ids[right], left, right))
+    return [(left, right) for *_, left, right in sorted(ranked)]
 
 
 def _word_piece(vocabulary: Vocabulary) -> Tokenizer:
@@ -155,13 +155,13 @@ def _word_piece(vocabulary: Vocabulary) -> Tokenizer:
         begins = token.startswith(_SPACE)
         ids[token if plain else token[1:] if begins else _PART + token] = i
     unknown = vocabulary.text("unk") or "[UNK]"
-    made = Tokenizer(models.WordPiece(vocab=ids, unk_token=unknown))
+    tokenizer = Tokenizer(models.WordPiece(vocab=ids, unk_token=unknown))
     lower = vocabulary.flags.get("normalizer.lowercase", True)
-    made.normalizer = normalizers.BertNormalizer(lowercase=lower)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece(prefix=_PART)
-    _process(made, vocabulary, bos=True, eos=True, roles=("cls", "sep"))
-    return made
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=_PART)
+    _process(tokenizer, vocabulary, bos=True, eos=True, roles=("cls", "sep"))
+    return tokenizer
 
 
 # Functions that build a tokenizer, by the value of `tokenizer.ggml.model`.
@@ -197,7 +197,7 @@ def _of_pieces(prefix: bool) -> tokenizers.decoders.Decoder:
 
 
 def _process(
-    made: Tokenizer,
+    tokenizer: Tokenizer,
     vocabulary: Vocabulary,
     *,
     bos: bool,
@@ -207,35 +207,35 @@ def _process(
     """Set the post-processor, which adds special tokens around a text.
 
     Args:
-        made: the tokenizer to change.
+        tokenizer: the tokenizer to change.
         vocabulary: its flags decide which tokens are added.
         bos: whether to add the first token if the vocabulary has no flag for it.
         eos: whether to add the last token if the vocabulary has no flag for it.
         roles: the roles of the first and the last token.
     """
     flags = vocabulary.flags
-    wanted = (flags.get("add_bos_token", bos), flags.get("add_eos_token", eos))
+    added = (flags.get("add_bos_token", bos), flags.get("add_eos_token", eos))
     first, last = (
-        vocabulary.roles.get(role) if add else None for role, add in zip(roles, wanted, strict=True)
+        vocabulary.roles.get(role) if add else None for role, add in zip(roles, added, strict=True)
     )
     used = {vocabulary.tokens[i]: i for i in (first, last) if i is not None}
     if not used:
         return
     begin, end = ([vocabulary.tokens[i]] if i is not None else [] for i in (first, last))
-    made.post_processor = processors.TemplateProcessing(
+    tokenizer.post_processor = processors.TemplateProcessing(
         single=[*begin, "$A", *end],
         pair=[*begin, "$A", *end, *begin, "$B:1", *end],
         special_tokens=list(used.items()),
     )
 
 
-def _add_tokens(made: Tokenizer, vocabulary: Vocabulary) -> None:
+def _add_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
     """Register special and user-defined tokens, which are matched before the text is split."""
     tokens, kinds = vocabulary.tokens, vocabulary.kinds
     special = np.flatnonzero(np.isin(kinds, (Kind.CONTROL, Kind.UNKNOWN)))
     ended = [i for i in vocabulary.ends if kinds[i] == Kind.USER_DEFINED]
     given = np.flatnonzero(kinds == Kind.USER_DEFINED)
-    made.add_special_tokens(
+    tokenizer.add_special_tokens(
         [AddedToken(tokens[i], special=True, normalized=False) for i in (*special, *ended)]
     )
-    made.add_tokens([AddedToken(tokens[i], normalized=False) for i in given if i not in ended])
+    tokenizer.add_tokens([AddedToken(tokens[i], normalized=False) for i in given if i not in ended])

@@ -61,8 +61,8 @@ class Layout:
             return plain
         # A damaged file may have infinite scales; the conversion reports non-finite values.
         with np.errstate(invalid="ignore", over="ignore"):
-            made: NDArray[np.float32] = gguf.quants.dequantize(blocks, kind)
-        return made
+            weights: NDArray[np.float32] = gguf.quants.dequantize(blocks, kind)
+        return weights
 
 
 @cache

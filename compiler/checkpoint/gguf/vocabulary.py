@@ -73,33 +73,33 @@ def vocabulary_of(header: Header) -> Vocabulary:
     Raises:
         ModelError: the vocabulary is missing or damaged; lists all problems.
     """
-    found = {
+    fields = {
         key.removeprefix(_PREFIX): value
         for key, value in header.metadata.items()
         if key.startswith(_PREFIX)
     }
     problems: list[str] = []
-    tokens = _texts(found, "tokens", problems)
+    tokens = _texts(fields, "tokens", problems)
     count = len(tokens)
-    kinds = _numbers(found, "token_type", count, problems, "iu")
+    kinds = _numbers(fields, "token_type", count, problems, "iu")
     if kinds is not None and ((kinds < 0) | (kinds > max(Kind))).any():
         problems.append(
             f"token_type: found {_outside(kinds)}, expected numbers up to {max(Kind):d}"
         )
-    scores = _numbers(found, "scores", count, problems, "iuf")
+    scores = _numbers(fields, "scores", count, problems, "iuf")
     if scores is not None and np.isnan(scores).any():
         problems.append("scores: found NaN")
     problems += [
-        f"{name}: found {shown(found[name])}, expected one of {count} tokens"
+        f"{name}: found {shown(fields[name])}, expected one of {count} tokens"
         for name in _ENDING
-        if found.get(name, _NO_TOKEN) != _NO_TOKEN and not _is_id(found[name], count)
+        if fields.get(name, _NO_TOKEN) != _NO_TOKEN and not _is_id(fields[name], count)
     ]
-    ids = {name: found[name] for name in {*_ROLES.values(), *_ENDING} if name in found}
+    ids = {name: fields[name] for name in {*_ROLES.values(), *_ENDING} if name in fields}
     wrong = [n for n, i in ids.items() if not _is_id(i, count)]
     # Some files have ids of padding or of BOS outside of their vocabulary; llama.cpp ignores them,
     # too. Without its end a text does not stop, so that one is a problem above.
     ids = {n: i for n, i in ids.items() if n not in wrong}
-    model, pre = found.get("model"), found.get("pre", "default")
+    model, pre = fields.get("model"), fields.get("pre", "default")
     if not isinstance(model, str) or not isinstance(pre, str):
         problems.append(f"model: found {shown(model)} and pre {shown(pre)}, expected names")
     if not count:
@@ -119,16 +119,16 @@ def vocabulary_of(header: Header) -> Vocabulary:
         tokens=_distinct(tokens),
         kinds=kinds,
         scores=None if scores is None else scores.astype(np.float64),
-        merges=tuple(_texts(found, "merges", [])),
+        merges=tuple(_texts(fields, "merges", [])),
         roles={role: ids[name] for role, name in _ROLES.items() if name in ids},
         ends=tuple(dict.fromkeys(ends)),
-        flags={name: value for name, value in found.items() if isinstance(value, bool)},
+        flags={name: value for name, value in fields.items() if isinstance(value, bool)},
     )
 
 
-def _texts(found: Mapping[str, Any], name: str, problems: list[str]) -> list[str]:
+def _texts(fields: Mapping[str, Any], name: str, problems: list[str]) -> list[str]:
     """Return a list of strings; if the field has another type, add a problem and return []."""
-    value = found.get(name, [])
+    value = fields.get(name, [])
     if isinstance(value, list):
         return value
     problems.append(f"{name}: found {shown(value)}, expected a list of texts")
@@ -136,10 +136,10 @@ def _texts(found: Mapping[str, Any], name: str, problems: list[str]) -> list[str
 
 
 def _numbers(
-    found: Mapping[str, Any], name: str, count: int, problems: list[str], dtypes: str
+    fields: Mapping[str, Any], name: str, count: int, problems: list[str], dtypes: str
 ) -> NDArray[Any] | None:
     """Return an array [count]; None if the field is absent or, with a problem added, invalid."""
-    value = found.get(name)
+    value = fields.get(name)
     if value is None:
         return None
     if isinstance(value, np.ndarray) and value.shape == (count,) and value.dtype.kind in dtypes:

@@ -31,7 +31,7 @@ class AwqMatrix(AffineModule):
     """A module in AWQ's layout."""
 
     # The packed integers of the last call: rows of the matrix are columns of the file.
-    held: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
+    read_arrays: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def kind(self) -> str:
@@ -47,11 +47,11 @@ class AwqMatrix(AffineModule):
     def rows(self, start: int, stop: int) -> AffineRows:
         """See `AffineMatrix.rows`."""
         name = f"{self.module}qweight"
-        if name not in self.held:
-            self.held[name] = self.checkpoint.read_raw(name)
-        q = _unpacked(self.held[name], start, stop)
+        if name not in self.read_arrays:
+            self.read_arrays[name] = self.checkpoint.read_raw(name)
+        q = _unpacked(self.read_arrays[name], start, stop)
         if stop == self.shape[0]:
-            self.held.clear()
+            self.read_arrays.clear()
         scale, zero = self.scales()
         return AffineRows(q, scale[start:stop], zero[start:stop])
 

@@ -22,8 +22,8 @@ def unpack(words: NDArray[Any], bits: int, count: int) -> NDArray[np.uint8]:
         pairs = words.view(np.uint8)
         return np.stack([pairs & 15, pairs >> 4], -1).reshape(*words.shape[:-1], -1)[..., :count]
     stream = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
-    held = stream.shape[-1] // bits
-    single = stream[..., : held * bits].reshape(*words.shape[:-1], held, bits)[..., :count, :]
+    stored = stream.shape[-1] // bits
+    single = stream[..., : stored * bits].reshape(*words.shape[:-1], stored, bits)[..., :count, :]
     return np.packbits(single, axis=-1, bitorder="little")[..., 0]
 
 
@@ -44,9 +44,9 @@ def _table(exponent_bits: int, mantissa_bits: int) -> NDArray[np.float32]:
     exponent = codes >> mantissa_bits & (1 << exponent_bits) - 1
     mantissa = codes & (1 << mantissa_bits) - 1
     bias = (1 << exponent_bits - 1) - 1
-    whole = np.where(exponent == 0, mantissa, mantissa + (1 << mantissa_bits))
+    significand = np.where(exponent == 0, mantissa, mantissa + (1 << mantissa_bits))
     power = np.maximum(exponent, 1) - bias - mantissa_bits
-    values = np.ldexp(whole.astype(np.float32), power).astype(np.float32)
+    values = np.ldexp(significand.astype(np.float32), power).astype(np.float32)
     signed: NDArray[np.float32] = np.where(codes < 128, values, -values)
     return signed
 

@@ -131,8 +131,8 @@ _State = tuple[tuple[int, int], int, "tuple[int, float] | None"]
 
 def _state(pieces: Pieces, name: str) -> _State | None:
     """Return shape, block size, and nested block size with offset, or record what is wrong."""
-    found = pieces.take(name, ("U8",), (None,))
-    if found is None or found.shape[0] > _LONGEST_STATE:
+    tensor = pieces.take(name, ("U8",), (None,))
+    if tensor is None or tensor.shape[0] > _LONGEST_STATE:
         pieces.wrong(f"{name} is no description of a module")
         return None
     try:

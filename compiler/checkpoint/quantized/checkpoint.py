@@ -59,14 +59,14 @@ class QuantizedCheckpoint(Checkpoint):
         return name in self.matrices and scheme not in _EXACT
 
     def kept(
-        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+        self, plan: ParameterPlan, schemes: Collection[str] | None = None
     ) -> Sequence[KeptRows]:
         """See `Checkpoint.kept`."""
-        return offered(plan, self, wanted)
+        return offered(plan, self, schemes)
 
-    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
+    def precision_note(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """See `Checkpoint.told`."""
-        return told(self, scheme, kept)
+        return precision_note(self, scheme, kept)
 
 
 def open_quantized(raw: Checkpoint, quantized: Quantized) -> QuantizedCheckpoint:
@@ -101,7 +101,9 @@ def open_quantized(raw: Checkpoint, quantized: Quantized) -> QuantizedCheckpoint
     )
 
 
-def told(checkpoint: QuantizedCheckpoint, scheme: str, kept: Collection[str]) -> str | None:
+def precision_note(
+    checkpoint: QuantizedCheckpoint, scheme: str, kept: Collection[str]
+) -> str | None:
     """Return one line on the formats that are re-encoded; None: there are none.
 
     Args:
@@ -115,6 +117,6 @@ def told(checkpoint: QuantizedCheckpoint, scheme: str, kept: Collection[str]) ->
             rounded[matrix.kind] += prod(matrix.shape)
     if not rounded or scheme in _EXACT:
         return None
-    whole = sum(prod(matrix.shape) for matrix in checkpoint.matrices.values())
-    text = ", ".join(f"{kind} ({100 * n / whole:.0f}%)" for kind, n in rounded.most_common())
+    total = sum(prod(matrix.shape) for matrix in checkpoint.matrices.values())
+    text = ", ".join(f"{kind} ({100 * n / total:.0f}%)" for kind, n in rounded.most_common())
     return f"{checkpoint.folder.name}: {text} of the quantized weights are re-encoded as {scheme}."

@@ -69,15 +69,15 @@ class PackedMatrix(AffineModule):
         plain = by_group(self.shape[1], self.group)
         if not self.indexed:
             return plain
-        found = self.checkpoint.read_raw(f"{self.module}weight_g_idx").astype(np.int64)
-        if (found == -1).all():  # what an unused index contains
+        indices = self.checkpoint.read_raw(f"{self.module}weight_g_idx").astype(np.int64)
+        if (indices == -1).all():  # what an unused index contains
             return plain
-        if found.min() < 0 or found.max() >= self.count:
+        if indices.min() < 0 or indices.max() >= self.count:
             raise ModelError(
-                f"{self.module}weight_g_idx has groups {found.min()} to {found.max()} of "
+                f"{self.module}weight_g_idx has groups {indices.min()} to {indices.max()} of "
                 f"{self.count}: the file is damaged; download it again."
             )
-        return found
+        return indices
 
     def scales(self) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         """See `AffineMatrix.scales`."""
@@ -158,16 +158,16 @@ def _checked(pieces: Pieces) -> tuple[set[int], tuple[int, int] | None]:
         if isinstance(weights, Mapping):
             if type(weights.get("num_bits")) is int and 1 <= weights["num_bits"] <= 8:
                 bits.add(weights["num_bits"])
-            found = weights.get("block_structure")
-            if isinstance(found, list) and all(type(n) is int and n > 0 for n in found):
-                block = (found[0], found[1]) if len(found) == 2 else block
+            structure = weights.get("block_structure")
+            if isinstance(structure, list) and all(type(n) is int and n > 0 for n in structure):
+                block = (structure[0], structure[1]) if len(structure) == 2 else block
     return bits, block
 
 
 def _packed(pieces: Pieces, module: str, settings: set[int]) -> None:
     words = pieces.take(f"{module}weight_packed", ("I32",), (None, None))
-    told = pieces.take(f"{module}weight_shape", ("I64", "I32"), (2,))
-    if words is None or told is None:
+    shape = pieces.take(f"{module}weight_shape", ("I64", "I32"), (2,))
+    if words is None or shape is None:
         return
     out, columns = (int(n) for n in pieces.checkpoint.read_raw(f"{module}weight_shape"))
     fitting = [b for b in settings if 0 < columns and words_of(columns, b) == words.shape[1]]
@@ -181,9 +181,9 @@ def _packed(pieces: Pieces, module: str, settings: set[int]) -> None:
     zeros = pieces.has(f"{module}weight_zero_point")
     _affine(pieces, module, (out, columns), bits, packed=True)
     if zeros and f"{module}weight" in pieces.matrices:
-        made = pieces.matrices[f"{module}weight"]
-        assert isinstance(made, PackedMatrix)
-        pieces.take(f"{module}weight_zero_point", ("I32",), (words_of(out, bits), made.count))
+        matrix = pieces.matrices[f"{module}weight"]
+        assert isinstance(matrix, PackedMatrix)
+        pieces.take(f"{module}weight_zero_point", ("I32",), (words_of(out, bits), matrix.count))
 
 
 def _bytes(pieces: Pieces, module: str) -> None:

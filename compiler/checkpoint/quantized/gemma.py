@@ -56,8 +56,8 @@ class GemmaMatrix(AffineModule):
         if self.bits == 8:
             q = raw.view(np.uint8) ^ np.uint8(128)  # adds 128
         else:
-            whole = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 4)))
-            q = unpack(whole.view("<u4"), self.bits, self.shape[1])
+            padded = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 4)))
+            q = unpack(padded.view("<u4"), self.bits, self.shape[1])
         scale = self.checkpoint.read(self.scale, start, stop)
         return AffineRows(q, scale, np.full(scale.shape, 2 ** (self.bits - 1), np.uint8))
 
@@ -88,10 +88,10 @@ def _take(pieces: Pieces, module: str, name: str, scale: str, settings: _Bits) -
         pieces.wrong(f"{name} is {numbers.dtype}, and config.json says that it has {bits} bits")
         return
     out, columns = numbers.shape[0], numbers.shape[1] * 8 // bits
-    found = pieces.take(scale, SCALES, (out, None))
-    if found is None:
+    scales = pieces.take(scale, SCALES, (out, None))
+    if scales is None:
         return
-    if not (group := pieces.group(scale, found.shape[1], columns)):
+    if not (group := pieces.group(scale, scales.shape[1], columns)):
         return
     pieces.matrices[f"{module}weight"] = GemmaMatrix(
         checkpoint=pieces.checkpoint,
@@ -99,7 +99,7 @@ def _take(pieces: Pieces, module: str, name: str, scale: str, settings: _Bits) -
         shape=(out, columns),
         bits=bits,
         group=group,
-        scale_dtype=found.dtype,
+        scale_dtype=scales.dtype,
         numbers=name,
         scale=scale,
     )

@@ -39,7 +39,7 @@ class GptqMatrix(AffineModule):
     indexed: bool  # whether there is a g_idx
     # The packed integers of the last call. Rows of the matrix are columns of the file, so a block
     # of rows needs the whole tensor.
-    held: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
+    read_arrays: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def kind(self) -> str:
@@ -54,14 +54,14 @@ class GptqMatrix(AffineModule):
         """
         if not self.indexed:
             return by_group(self.shape[1], self.group)
-        found = self.checkpoint.read_raw(f"{self.module}g_idx").astype(np.int64)
+        indices = self.checkpoint.read_raw(f"{self.module}g_idx").astype(np.int64)
         count = self.checkpoint.tensors[f"{self.module}scales"].shape[0]
-        if found.min() < 0 or found.max() >= count:
+        if indices.min() < 0 or indices.max() >= count:
             raise ModelError(
-                f"{self.module}g_idx has groups {found.min()} to {found.max()}, and {count} scales "
-                "a column: the file is damaged; download it again."
+                f"{self.module}g_idx has groups {indices.min()} to {indices.max()}, and {count} "
+                "scales a column: the file is damaged; download it again."
             )
-        return found
+        return indices
 
     def scales(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """See `AffineMatrix.scales`."""
@@ -77,11 +77,11 @@ class GptqMatrix(AffineModule):
     def rows(self, start: int, stop: int) -> AffineRows:
         """See `AffineMatrix.rows`."""
         name = f"{self.module}qweight"
-        if name not in self.held:
-            self.held[name] = self.checkpoint.read_raw(name)
-        words = np.ascontiguousarray(self.held[name][:, start:stop].T)
+        if name not in self.read_arrays:
+            self.read_arrays[name] = self.checkpoint.read_raw(name)
+        words = np.ascontiguousarray(self.read_arrays[name][:, start:stop].T)
         if stop == self.shape[0]:
-            self.held.clear()
+            self.read_arrays.clear()
         return AffineRows(unpack(words, self.bits, self.shape[1]), *self._scales(start, stop))
 
     def floats(self, start: int, stop: int) -> NDArray[np.float32]:

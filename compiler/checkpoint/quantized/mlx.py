@@ -122,10 +122,10 @@ def read_mlx(pieces: Pieces) -> None:
     """
     for module in pieces.modules("scales"):
         own = pieces.settings.get(module.removesuffix("."))
-        found = dict(pieces.settings) | (dict(own) if isinstance(own, Mapping) else {})
-        mode = found.get("mode", "affine")
+        settings = dict(pieces.settings) | (dict(own) if isinstance(own, Mapping) else {})
+        mode = settings.get("mode", "affine")
         if mode == "affine":
-            _affine(pieces, module, _size(found.get("bits")), _size(found.get("group_size")))
+            _affine(pieces, module, _size(settings.get("bits")), _size(settings.get("group_size")))
         elif isinstance(mode, str) and mode in _FLOATS:
             _of_floats(pieces, module, _FLOATS[mode])
         else:
@@ -193,10 +193,10 @@ def _affine(pieces: Pieces, module: str, bits: int, group: int) -> None:
 def _flat(checkpoint: Checkpoint, module: str) -> Checkpoint:
     """Return a checkpoint in which a module's tensors are the rows of all experts."""
     names = [f"{module}{name}" for name in ("weight", "scales", "biases")]
-    found = {name: checkpoint.tensors[name] for name in names if name in checkpoint.tensors}
+    tensors = {name: checkpoint.tensors[name] for name in names if name in checkpoint.tensors}
     rows = {
         name: replace(tensor, shape=(prod(tensor.shape[:-1]), tensor.shape[-1]))
-        for name, tensor in found.items()
+        for name, tensor in tensors.items()
     }
     return Checkpoint(checkpoint.folder, rows, checkpoint.files, checkpoint.fingerprint)
 

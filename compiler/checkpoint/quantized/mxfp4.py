@@ -46,18 +46,18 @@ class Mxfp4Checkpoint(Checkpoint):
         return {}
 
     def kept(
-        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+        self, plan: ParameterPlan, schemes: Collection[str] | None = None
     ) -> Sequence[KeptRows]:
         """See `Checkpoint.kept`."""
         if isinstance(plan.unpacked, Unpack) and len(plan.pieces) == 2:
             return [PackedExperts.of(plan, self)] if plan.shape[-1] % GROUP == 0 else ()
-        return offered(plan, self, wanted)
+        return offered(plan, self, schemes)
 
     def loses(self, name: str, scheme: str) -> bool:
         """See `Checkpoint.loses`."""
         return name.endswith("_blocks") and scheme not in _EXACT
 
-    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
+    def precision_note(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """See `Checkpoint.told`."""
         blocks = {n: 2 * prod(t.shape) for n, t in self.tensors.items() if n.endswith("_blocks")}
         rounded = sum(size for name, size in blocks.items() if name not in kept)
@@ -117,10 +117,10 @@ class PackedExperts:
 
     def stored(self, start: int, stop: int) -> Mapping[str, NDArray[Any]]:
         """Return rows [start, stop) as the scheme stores them."""
-        theirs = self._source(np.arange(start, stop))
-        first, last = int(theirs.min()), int(theirs.max()) + 1
+        source_rows = self._source(np.arange(start, stop))
+        first, last = int(source_rows.min()), int(source_rows.max()) + 1
         blocks, scales = (
-            self.flat.read_raw(piece.name, first, last)[theirs - first]
+            self.flat.read_raw(piece.name, first, last)[source_rows - first]
             for piece in self.plan.pieces
         )
         unit = np.where((scales == _NAN).any(axis=1, keepdims=True), np.float32(np.nan), _UNIT)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.models.weight_plan import ParameterPlan, Piece, rows_of
+from wherry.quant.act_order import ORDER
 from wherry.quant.float import FLOATS, FloatScheme
-from wherry.quant.ordered import ORDER
 from wherry.quant.scheme import Scheme
 from wherry.quant.stored import cast
 
 from ..tensors import Checkpoint
-from .held import Holding, holdings
+from .lossless import Holding, holdings
 from .matrix import AffineMatrix, Matrix
 from .scaled import ScaledMatrix
 
@@ -55,18 +55,18 @@ class _Rows(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Quantized:
     matrix: AffineMatrix
-    held: Holding
+    holding: Holding
 
     @property
     def scheme(self) -> Scheme:
-        return self.held.scheme
+        return self.holding.scheme
 
     @property
     def order(self) -> NDArray[np.int64] | None:
-        return self.held.order
+        return self.holding.order
 
     def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
-        return self.held.stored(self.matrix.rows(start, stop))
+        return self.holding.stored(self.matrix.rows(start, stop))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +112,11 @@ class OfferedRows:
 
         An order of columns is in the first block of rows only; later ones have an empty array.
         """
-        found = list(self._blocks(start, stop))
-        made = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        blocks = list(self._blocks(start, stop))
+        arrays = {name: np.concatenate([part[name] for part in blocks]) for name in blocks[0]}
         if (order := self.sources[0][1].order) is not None:
-            made[ORDER] = order.astype(np.int32)[: len(order) if start == 0 else 0]
-        return made
+            arrays[ORDER] = order.astype(np.int32)[: len(order) if start == 0 else 0]
+        return arrays
 
     def _blocks(self, start: int, stop: int) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield the stored tensors of each source's part of rows [start, stop)."""
@@ -126,22 +126,22 @@ class OfferedRows:
 
 
 def offered(
-    plan: ParameterPlan, checkpoint: _Source, wanted: Collection[str] | None = None
+    plan: ParameterPlan, checkpoint: _Source, schemes: Collection[str] | None = None
 ) -> Sequence[OfferedRows]:
     """Return a parameter's rows, one item for each run of tensors that are stored alike.
 
     The result is empty if a tensor's bits fit no scheme, or the conversion changes values or cuts
-    rows. `Checkpoint.kept` describes `wanted`.
+    rows. `Checkpoint.kept` describes `schemes`.
     """
     changed = plan.transpose or plan.unpacked or plan.unit_rows or plan.constant is not None
     joined = plan.axis and len(plan.pieces) > 1
     if changed or joined or len(plan.shape) < 2 or not plan.pieces:
         return ()
     if len(plan.shape) == 3:
-        return _of_experts(plan, checkpoint, wanted)
+        return _of_experts(plan, checkpoint, schemes)
     runs: list[list[tuple[Piece, _Rows]]] = []
     for piece in plan.pieces:
-        source = _source(piece.name, checkpoint, plan.shape[-1], wanted)
+        source = _source(piece.name, checkpoint, plan.shape[-1], schemes)
         if source is None:
             return ()
         if runs and _alike(runs[-1][-1][1], source):
@@ -152,7 +152,7 @@ def offered(
 
 
 def _of_experts(
-    plan: ParameterPlan, checkpoint: _Source, wanted: Collection[str] | None
+    plan: ParameterPlan, checkpoint: _Source, schemes: Collection[str] | None
 ) -> Sequence[OfferedRows]:
     """Return what `offered` does, of a stack of experts.
 
@@ -165,19 +165,19 @@ def _of_experts(
     possible = [_by_name(_sources(p.name, checkpoint, plan.shape[-1])) for p in plan.pieces]
     chosen = []
     for i in range(own):
-        names = [n for n in possible[i] if wanted is None or n in wanted]
+        names = [n for n in possible[i] if schemes is None or n in schemes]
         common = [n for n in names if all(n in others for others in possible[i::own])]
         if not common:
             return ()
         chosen.append(common[0])
-    made = []
+    offers = []
     for name, which in groupby(range(own), key=chosen.__getitem__):
         some = set(which)
         sources = [
             (piece, possible[i][name]) for i, piece in enumerate(plan.pieces) if i % own in some
         ]
-        made.append(OfferedRows(tuple(sources)))
-    return made
+        offers.append(OfferedRows(tuple(sources)))
+    return offers
 
 
 def _by_name(sources: Iterator[_Rows]) -> dict[str, _Rows]:
@@ -193,12 +193,12 @@ def _alike(a: _Rows, b: _Rows) -> bool:
 
 
 def _source(
-    name: str, checkpoint: _Source, columns: int, wanted: Collection[str] | None
+    name: str, checkpoint: _Source, columns: int, schemes: Collection[str] | None
 ) -> _Rows | None:
     """Return how a tensor is stored bit for bit; None: it cannot be."""
-    found = list(_sources(name, checkpoint, columns))
-    fitting = [own for own in found if wanted is None or own.scheme.name in wanted]
-    return next(iter(fitting or found), None)
+    sources = list(_sources(name, checkpoint, columns))
+    fitting = [own for own in sources if schemes is None or own.scheme.name in schemes]
+    return next(iter(fitting or sources), None)
 
 
 def _sources(name: str, checkpoint: _Source, columns: int) -> Iterator[_Rows]:
@@ -206,10 +206,10 @@ def _sources(name: str, checkpoint: _Source, columns: int) -> Iterator[_Rows]:
     matrix = checkpoint.matrices.get(name)
     if matrix is not None:
         if isinstance(matrix, AffineMatrix) and matrix.shape[1] == columns:
-            for held in holdings(matrix):
-                yield _Quantized(matrix, held)
+            for holding in holdings(matrix):
+                yield _Quantized(matrix, holding)
         elif isinstance(matrix, ScaledMatrix) and matrix.shape[1] == columns:
-            scheme = matrix.held
+            scheme = matrix.lossless_scheme
             if scheme is not None:
                 yield _Scaled(matrix, scheme)
         return
@@ -230,7 +230,7 @@ def _in_range(checkpoint: Checkpoint, name: str) -> bool:
     rows, columns = checkpoint.tensors[name].shape
     step = max(1, _CHECKED // max(1, columns))
     for start in range(0, rows, step):
-        found = checkpoint.read(name, start, min(start + step, rows))
-        if not np.isfinite(cast(found, "float16")).all():
+        values = checkpoint.read(name, start, min(start + step, rows))
+        if not np.isfinite(cast(values, "float16")).all():
             return False
     return True

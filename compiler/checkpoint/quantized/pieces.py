@@ -60,8 +60,8 @@ class Pieces:
             n is None or n == m for n, m in zip(shape, tensor.shape, strict=True)
         )
         if tensor.dtype not in dtypes or not fits or 0 in tensor.shape:
-            found = f"{tensor.dtype} {list(tensor.shape)}"
-            self.problems.append(f"{name} is {found}, expected {expected}")
+            stored = f"{tensor.dtype} {list(tensor.shape)}"
+            self.problems.append(f"{name} is {stored}, expected {expected}")
             return None
         if tensor.stop - tensor.offset != tensor.nbytes:
             self.problems.append(

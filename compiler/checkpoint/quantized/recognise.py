@@ -94,30 +94,30 @@ def recognise(folder: Path, config: Mapping[str, Any]) -> Quantized | None:
             if place.get(field) is not None and place[field] != of_mlx:
                 return _of_settings(path, field, place[field])
     if (folder / MODELOPT).is_file():
-        found = read_json(folder / MODELOPT).get("quantization")
-        return _of_settings(folder / MODELOPT, "quantization", found, "modelopt")
+        settings = read_json(folder / MODELOPT).get("quantization")
+        return _of_settings(folder / MODELOPT, "quantization", settings, "modelopt")
     if of_mlx is not None:
-        found = _of_settings(path, "quantization", of_mlx, MLX)
+        quantized = _of_settings(path, "quantization", of_mlx, MLX)
         kinds = [place["model_type"] for place in reversed(places) if "model_type" in place]
-        return replace(found, model_type=kinds[0] if kinds else None) if found else None
+        return replace(quantized, model_type=kinds[0] if kinds else None) if quantized else None
     return None
 
 
-def _of_settings(path: Path, field: str, found: Any, method: str = "") -> Quantized | None:
+def _of_settings(path: Path, field: str, settings: Any, method: str = "") -> Quantized | None:
     """Return the format that a field of a JSON file describes."""
-    if not isinstance(found, Mapping):
-        raise ModelError(f"{path} has {field} {repr(found)[:100]}; it is an object.")
-    named = method or found.get("quant_method")
-    if named is None and "quantization_status" in found:  # compressed-tensors before 0.5
+    if not isinstance(settings, Mapping):
+        raise ModelError(f"{path} has {field} {repr(settings)[:100]}; it is an object.")
+    named = method or settings.get("quant_method")
+    if named is None and "quantization_status" in settings:  # compressed-tensors before 0.5
         named = "compressed-tensors"
     if named == OF_EXPERTS:
-        return Quantized(named, found)
-    algorithm = found.get("quant_algo")
+        return Quantized(named, settings)
+    algorithm = settings.get("quant_algo")
     if named == "modelopt" and algorithm not in _MODELOPT_ALGORITHMS:
         raise ModelError(_unknown(path, f"ModelOpt's {repr(algorithm)[:100]}"))
     if not isinstance(named, str) or named not in READERS:
         raise ModelError(_unknown(path, f"{field} with quant_method {repr(named)[:100]}"))
-    return Quantized(named, found)
+    return Quantized(named, settings)
 
 
 def _unknown(path: Path, what: str) -> str:

@@ -51,22 +51,24 @@ class ScaledMatrix:
         of_row, of_column = np.arange(start, stop) // rows, np.arange(self.shape[1]) // columns
         raw = self.checkpoint.read_raw(self.weight, start, stop).view(np.uint8)
         dtype = self.number_dtype or self.checkpoint.tensors[self.weight].dtype
-        found = TABLES[dtype][raw] if dtype in TABLES else fp4(raw)
+        values = TABLES[dtype][raw] if dtype in TABLES else fp4(raw)
         with np.errstate(over="ignore", invalid="ignore"):
-            made: NDArray[np.float32] = found.reshape(stop - start, -1) * grid[of_row][:, of_column]
-        return made
+            weights: NDArray[np.float32] = (
+                values.reshape(stop - start, -1) * grid[of_row][:, of_column]
+            )
+        return weights
 
     def _scales(self, start: int, stop: int | None) -> NDArray[np.float32]:
         """Return rows of the tensor of scales."""
-        found: NDArray[np.float32]
+        scales: NDArray[np.float32]
         if self.scale_dtype:
-            found = TABLES[self.scale_dtype][self.checkpoint.read_raw(self.scale, start, stop)]
+            scales = TABLES[self.scale_dtype][self.checkpoint.read_raw(self.scale, start, stop)]
         else:
-            found = numbers(self.checkpoint, self.scale, start, stop)
-        return found
+            scales = numbers(self.checkpoint, self.scale, start, stop)
+        return scales
 
     @property
-    def held(self) -> BlockQuant | None:
+    def lossless_scheme(self) -> BlockQuant | None:
         """Return the scheme that has the bits; None: there is none."""
         scheme = self._scheme
         if scheme is None or self.shape[1] % scheme.format.multiple:
@@ -96,28 +98,28 @@ class ScaledMatrix:
         return _SCHEMES["FP8_G128"] if self.block[1] == 128 else None
 
     def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
-        """Return rows [start, stop) as the scheme `held` stores them.
+        """Return rows [start, stop) as the scheme `lossless_scheme` stores them.
 
         A second scale that divides becomes its reciprocal, rounded to float32.
         """
         own = self._scheme
         assert own is not None
         codes = self.checkpoint.read_raw(self.weight, start, stop)
-        made: dict[str, NDArray[Any]] = {
+        arrays: dict[str, NDArray[Any]] = {
             "q_weight": codes.view("<u4").astype(np.uint32, copy=False)
         }
         if own.format.bytes is not None:
             scales = self.checkpoint.read_raw(self.scale, start, stop).view(np.uint8)
             scales = np.pad(scales, ((0, 0), (0, -scales.shape[1] % 4)))
-            made["q_scale"] = np.full((stop - start, 1), self._unit(own), np.float32)
-            made["q_sub"] = scales.view("<u4").astype(np.uint32, copy=False)
+            arrays["q_scale"] = np.full((stop - start, 1), self._unit(own), np.float32)
+            arrays["q_sub"] = scales.view("<u4").astype(np.uint32, copy=False)
         else:
             grid = self._scales(0, None).reshape(-1, -(-self.shape[1] // self.block[1]))
-            made["q_scale"] = grid[np.arange(start, stop) // self.block[0]]
+            arrays["q_scale"] = grid[np.arange(start, stop) // self.block[0]]
         if own.format.e4m3:  # the conversion finds rows whose scales are no numbers
             wrong = (codes.view(np.uint8) & 127 == 127).any(axis=1, keepdims=True)
-            made["q_scale"] = np.where(wrong, np.float32(np.nan), made["q_scale"])
-        return {name: made[name] for name in own.format.columns}
+            arrays["q_scale"] = np.where(wrong, np.float32(np.nan), arrays["q_scale"])
+        return {name: arrays[name] for name in own.format.columns}
 
     def _unit(self, own: BlockQuant) -> np.float32:
         """Return what the scales of groups are multiplied by."""
@@ -146,8 +148,8 @@ def read_scaled(
     if weight is None:
         return
     out, columns = weight.shape
-    found = pieces.checkpoint.tensors.get(module + scale)
-    size = (1,) if found is None else found.shape
+    scales = pieces.checkpoint.tensors.get(module + scale)
+    size = (1,) if scales is None else scales.shape
     if size in ((), (1,), (1, 1)):
         own, expected = weight.shape, size
     elif size in ((out,), (out, 1)):

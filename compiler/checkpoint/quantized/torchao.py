@@ -152,8 +152,8 @@ def _configs(settings: Any) -> Iterator[Mapping[str, Any]]:
 
 def _value(field: Any) -> Any:
     """Return the value of an enumeration's field."""
-    found = field.get("_data") if isinstance(field, Mapping) else field
-    return found.lower() if isinstance(found, str) else None if found is None else repr(found)
+    value = field.get("_data") if isinstance(field, Mapping) else field
+    return value.lower() if isinstance(value, str) else None if value is None else repr(value)
 
 
 def _bits(field: Any) -> int:
@@ -167,15 +167,15 @@ def _floats(pieces: Pieces, module: str) -> None:
     if weight is None:
         return
     out, columns = weight.shape
-    found = pieces.checkpoint.tensors.get(module + _SCALE)
-    whole = found is not None and found.shape == (1, 1)
-    if pieces.take(module + _SCALE, SCALES, (1 if whole else out, 1)) is not None:
+    scales = pieces.checkpoint.tensors.get(module + _SCALE)
+    per_tensor = scales is not None and scales.shape == (1, 1)
+    if pieces.take(module + _SCALE, SCALES, (1 if per_tensor else out, 1)) is not None:
         pieces.matrices[f"{module}weight"] = ScaledMatrix(
             checkpoint=pieces.checkpoint,
             weight=module + _Q,
             scale=module + _SCALE,
             shape=(out, columns),
-            block=(out if whole else 1, columns),
+            block=(out if per_tensor else 1, columns),
             kind="FP8",
         )
 
@@ -185,9 +185,9 @@ def _bytes(pieces: Pieces, module: str, bits: int) -> None:
     if weight is None:
         return
     out, columns = weight.shape
-    found = pieces.checkpoint.tensors.get(module + _SCALE)
-    whole = found is not None and found.shape == (1, 1)
-    scales = pieces.take(module + _SCALE, SCALES, (1 if whole else out, None))
+    stored_scales = pieces.checkpoint.tensors.get(module + _SCALE)
+    per_tensor = stored_scales is not None and stored_scales.shape == (1, 1)
+    scales = pieces.take(module + _SCALE, SCALES, (1 if per_tensor else out, None))
     zeros = pieces.has(module + _ZERO)
     if scales is None:
         return

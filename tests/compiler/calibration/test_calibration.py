@@ -52,12 +52,12 @@ def joined(state: dict[str, np.ndarray], name: str) -> np.ndarray:
 def decoded(folder: Path, name: str, rows: int, columns: int) -> np.ndarray:
     """Return the weight that a converted folder has, of one part or several."""
     state, parts = load_state(folder), own_of(folder).get(name)
-    found = []
+    pieces = []
     for part in parts or (Rows(name, rows, find("q4f16_1")),):
         prefix = part.name.removesuffix("weight")
         own = {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
-        found.append(part.scheme.decode(own, columns))
-    return np.concatenate(found)
+        pieces.append(part.scheme.decode(own, columns))
+    return np.concatenate(pieces)
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +76,12 @@ def nightly(*names: str) -> list[Any]:
 def matrices(described: Described) -> dict[str, np.ndarray]:
     """Return the parameters of a checkpoint by name, in floats."""
     shapes = parameters(described.arch, described.config)
-    checkpoint, made, _ = read_plan(described, shapes)
-    found = {}
-    for plan in made.parameters:
+    checkpoint, weight_plan, _ = read_plan(described, shapes)
+    arrays = {}
+    for plan in weight_plan.parameters:
         rows = [np.atleast_1d(rows) for _, rows in blocks(plan, checkpoint)]
-        found[plan.name] = np.concatenate(rows).reshape(plan.shape)
-    return found
+        arrays[plan.name] = np.concatenate(rows).reshape(plan.shape)
+    return arrays
 
 
 def results(w: np.ndarray, x: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
@@ -116,25 +116,25 @@ def test_the_program_computes_what_transformers_does(tmp_path, name):
         names.append(name)
         return results(weights[name], x, ids)
 
-    found = run(captured, described, exact, TEXTS, weights.__getitem__, linear)
+    hidden = run(captured, described, exact, TEXTS, weights.__getitem__, linear)
     assert set(names) == set(captured.weights) and len(names) >= 6  # shared experts swap places
     assert any("expert" in name for name in names) == ("expert" in str(list(weights)))
     with torch.no_grad():
         expected = [model.base_model(torch.tensor([t])).last_hidden_state[0].numpy() for t in TEXTS]
-    np.testing.assert_allclose(found, np.concatenate(expected), rtol=2e-4, atol=2e-5)
+    np.testing.assert_allclose(hidden, np.concatenate(expected), rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.cpu
 def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, monkeypatch):
     text = str(folder / "mill.txt")
     convert_model(str(folder), tmp_path / "whole", calibration=text)
-    whole = load_state(tmp_path / "whole")
+    uninterrupted = load_state(tmp_path / "whole")
     searched = load_state(convert_model(str(folder), tmp_path / "searched"))
-    assert {n: (a.shape, a.dtype) for n, a in whole.items()} == {
+    assert {n: (a.shape, a.dtype) for n, a in uninterrupted.items()} == {
         n: (a.shape, a.dtype) for n, a in searched.items()
     }
-    changed = {n for n in whole if not np.array_equal(whole[n], searched[n])}
-    linears = {n for n in whole if "_proj.q_" in n or n.startswith("lm_head.q_")}
+    changed = {n for n in uninterrupted if not np.array_equal(uninterrupted[n], searched[n])}
+    linears = {n for n in uninterrupted if "_proj.q_" in n or n.startswith("lm_head.q_")}
     assert changed == linears  # the embedding is a lookup, and norms are floats
 
     calls: list[int] = []
@@ -151,7 +151,7 @@ def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, 
     convert_model(str(folder), tmp_path / "parts", calibration=text)
     assert len(calls) == 4 + 9 - 3  # eight linears and the head; three were done
     resumed = load_state(tmp_path / "parts")
-    assert all(np.array_equal(resumed[n], array) for n, array in whole.items())
+    assert all(np.array_equal(resumed[n], array) for n, array in uninterrupted.items())
     assert not list((tmp_path / "parts").glob(".wherry*"))
     convert_model(str(folder), tmp_path / "parts", calibration=text)
     assert len(calls) == 10  # it is complete
@@ -179,8 +179,8 @@ def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
 
     def stored(name: str) -> np.ndarray:
         if ".q_" in name:
-            made = find("q8f32_1").encode(state["model.embed_tokens.weight"])
-            return made[name.split(".")[-1]]
+            encoded = find("q8f32_1").encode(state["model.embed_tokens.weight"])
+            return encoded[name.split(".")[-1]]
         return state[name]
 
     described = describe(read_folder(source))
@@ -239,8 +239,8 @@ def test_experts_and_recurrent_layers_have_less_error_than_by_search(tmp_path, n
 
         return run(captured, described, exact, texts, weights.__getitem__, linear)
 
-    whole = hidden(None)
-    errors = {kind: float(np.square(hidden(out) - whole).sum()) for kind, out in folders.items()}
+    expected = hidden(None)
+    errors = {kind: float(np.square(hidden(out) - expected).sum()) for kind, out in folders.items()}
     assert errors["calibrated"] < 0.9 * errors["searched"]
 
 
@@ -293,9 +293,9 @@ def test_the_default_calibrates_models_that_gain_and_are_quick(folder, tmp_path,
     assert not any(map(calibrated, ("q8f16_1", "q0f32", "q6_k", "auto:6")))
     assert not calibrated(source=tmp_path)  # no tokenizer
     needed = encode.memory_bytes(shapes)
-    for free, found in ((None, True), (needed, True), (needed - 1, False)):
+    for free, fits in ((None, True), (needed, True), (needed - 1, False)):
         monkeypatch.setattr(choice, "available", lambda free=free: free)
-        assert choice.fits(shapes) == found
+        assert choice.fits(shapes) == fits
     assert choice.work({"a": (4,), "b": (7, 2), "experts": (5, 7, 2)}) == 3 * 2**3 * (1 + 5)
     monkeypatch.setattr(choice, "_MOST_WORK", choice.work(shapes) - 1)
     assert not calibrated()

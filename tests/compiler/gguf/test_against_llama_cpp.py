@@ -70,13 +70,13 @@ def greedy(driver: list[str], file: Path, prompts, out: Path, *options) -> tuple
     """llama.cpp's greedy tokens [prompts, TOKENS] and the logits of each [.., vocabulary]."""
     command = [*driver, str(file), str(TOKENS), str(out), *options]
     lines = "".join(" ".join(map(str, ids)) + "\n" for ids in prompts)
-    made = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
-    tokens = np.array([[int(x) for x in line.split()] for line in made.stdout.splitlines()])
+    process = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    tokens = np.array([[int(x) for x in line.split()] for line in process.stdout.splitlines()])
     return tokens, np.fromfile(out, np.float32).reshape(*tokens.shape, -1)
 
 
 @pytest.fixture(scope="module")
-def theirs(driver, file, prompts, tmp_path_factory) -> tuple[np.ndarray, np.ndarray]:
+def llama_cpp_result(driver, file, prompts, tmp_path_factory) -> tuple[np.ndarray, np.ndarray]:
     """llama.cpp's tokens and logits by default."""
     return greedy(driver, file, prompts, tmp_path_factory.mktemp("default") / "logits")
 
@@ -84,18 +84,18 @@ def theirs(driver, file, prompts, tmp_path_factory) -> tuple[np.ndarray, np.ndar
 def logits(file: Path, prompts, tokens, **options) -> np.ndarray:
     """The logits from which each of `tokens` [prompts, n] is taken, when all before are given."""
     run = Runner(ensure_artifact(str(file), limits=LIMITS, **options), pages=256)
-    made = []
+    stacked = []
     for i, (ids, row) in enumerate(zip(prompts, tokens.tolist(), strict=True)):
         given, size = [*ids, *row[:-1]], LIMITS.prefill_chunk
         rows = [run.step({i: given[at : at + size]})[i] for at in range(0, len(given), size)]
-        made.append(np.concatenate(rows)[len(ids) - 1 :])
-    return np.stack(made)
+        stacked.append(np.concatenate(rows)[len(ids) - 1 :])
+    return np.stack(stacked)
 
 
 @pytest.fixture(scope="module")
-def ours(file, prompts, theirs) -> np.ndarray:
+def logits_here(file, prompts, llama_cpp_result) -> np.ndarray:
     """The same logits in Wherry, by default: the file's own bits, and activations in 8 bits."""
-    return logits(file, prompts, theirs[0])
+    return logits(file, prompts, llama_cpp_result[0])
 
 
 def as_floats(file: Path, out: Path) -> Path:
@@ -131,15 +131,17 @@ def test_with_floats_all_tokens_are_the_same(driver, file, prompts, tmp_path):
     assert differ == 0 or margins.min() <= 2 * apart
 
 
-def test_greedy_tokens_and_logits(file, prompts, theirs, ours):
-    tokens, reference = theirs
+def test_greedy_tokens_and_logits(file, prompts, llama_cpp_result, logits_here):
+    tokens, reference = llama_cpp_result
     exact = logits(file, prompts, tokens, **EXACT)
-    chosen = ours.argmax(-1)
+    chosen = logits_here.argmax(-1)
     for i, t in np.argwhere(chosen != tokens):
         a, b = tokens[i, t], chosen[i, t]
-        margins = [round(float(x[i, t, a] - x[i, t, b]), 3) for x in (reference, ours, exact)]
+        margins = [
+            round(float(x[i, t, a] - x[i, t, b]), 3) for x in (reference, logits_here, exact)
+        ]
         print(f"prompt {i}, token {t}: {a} or {b}; margins of llama.cpp, ours, exact: {margins}")
-    centred = [x - x.mean(-1, keepdims=True) for x in (reference, ours, exact)]
+    centred = [x - x.mean(-1, keepdims=True) for x in (reference, logits_here, exact)]
     rounding = [float(np.sqrt(np.mean((x - centred[2]) ** 2))) for x in centred[:2]]
     print(f"RMS of rounding in logits: llama.cpp {rounding[0]:.4f}, ours {rounding[1]:.4f}")
     print(f"{(chosen != tokens).sum()} of {tokens.size} tokens differ")
@@ -151,23 +153,23 @@ def test_greedy_tokens_and_logits(file, prompts, theirs, ours):
     assert len(ties) <= 0.05 * tokens.size
 
 
-def test_the_engine_generates_these_tokens(file, theirs, ours):
+def test_the_engine_generates_these_tokens(file, llama_cpp_result, logits_here):
     """All of llama.cpp's tokens up to the end of the answer or the first tie."""
-    tokens, _ = theirs
+    tokens, _ = llama_cpp_result
     folder = ensure_artifact(str(file), limits=LIMITS)
     tokenizer = Tokenizer.from_folder(folder)
-    whole = 0
+    complete = 0
     with MLCEngine(str(folder)) as engine:
         for i, question in enumerate(QUESTIONS):
-            made = engine.chat.completions.create(
+            response = engine.chat.completions.create(
                 messages=[{"role": "user", "content": question}], temperature=0, max_tokens=TOKENS
             )
-            content = made.choices[0].message.content
-            differ = np.flatnonzero(ours[i].argmax(-1) != tokens[i])
+            content = response.choices[0].message.content
+            differ = np.flatnonzero(logits_here[i].argmax(-1) != tokens[i])
             ends = np.flatnonzero(np.isin(tokens[i], tokenizer.eos_ids))
             stop = min(int(x[0]) if len(x) else TOKENS for x in (differ, ends))
             expected = tokenizer.decode(tokens[i, :stop].tolist()).rstrip("\ufffd")
             assert content.startswith(expected), f"{question}: {content!r}, not {expected!r}"
-            whole += content == expected
+            complete += content == expected
             assert i or "Paris" in content
-    print(f"{whole} of {len(QUESTIONS)} answers are llama.cpp's to the end")
+    print(f"{complete} of {len(QUESTIONS)} answers are llama.cpp's to the end")

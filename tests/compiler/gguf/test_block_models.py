@@ -86,9 +86,9 @@ def test_a_forecast_has_the_numbers_of_the_manifest(tmp_path):
     file = write(tmp_path, "k-quants")
     manifest = read_manifest(ensure_artifact(file, target="cpu", limits=LIMITS))
     with described_folder(file) as folder:
-        found = forecast(file, folder, target="cpu", limits=LIMITS)
-    assert found.quantization == manifest.quantization == "Q4_K"
-    assert found.memory == manifest.memory
+        predicted = forecast(file, folder, target="cpu", limits=LIMITS)
+    assert predicted.quantization == manifest.quantization == "Q4_K"
+    assert predicted.memory == manifest.memory
 
 
 @pytest.mark.nightly

@@ -21,7 +21,7 @@ from . import writing
 
 
 @pytest.mark.parametrize(
-    ("kind", "scheme", "told"),
+    ("kind", "scheme", "note"),
     [
         ("F32", "q0f32", ""),
         ("F16", "q0f16", ""),
@@ -31,14 +31,14 @@ from . import writing
         ("TQ2_0", "q8f16_1", "m.gguf: TQ2_0 (100% of the weights) is re-encoded as q8f16_1."),
     ],
 )
-def test_the_nearest_scheme(kind, scheme, told, tmp_path, caplog):
+def test_the_nearest_scheme(kind, scheme, note, tmp_path, caplog):
     sizes = {"size": 256, "inner": 256} if kind == "TQ2_0" else {}
     file = writing.llama(tmp_path / "m.gguf", kind=kind, layers=1, **sizes)
     with caplog.at_level(logging.WARNING):
         out = convert_model(str(file), tmp_path / "out", allowed=Allowed(NOTHING))
     assert json.loads((out / "wherry-weights.json").read_text())["scheme"] == scheme
-    if told:
-        assert caplog.messages[0] == told and "re-encoding changed" in caplog.messages[1]
+    if note:
+        assert caplog.messages[0] == note and "re-encoding changed" in caplog.messages[1]
         return
     assert caplog.messages == []
     values = open_gguf(file).read("model.layers.0.mlp.down_proj.weight")
@@ -46,10 +46,10 @@ def test_the_nearest_scheme(kind, scheme, told, tmp_path, caplog):
     if kind == "Q8_0":
         words = stored["model.layers.0.mlp.down_proj.q_weight"].view(np.uint8).astype(np.float32)
         scales = stored["model.layers.0.mlp.down_proj.q_scale"].astype(np.float32)
-        found = (words - 127) * np.repeat(scales, 32, axis=1)
+        integers = (words - 127) * np.repeat(scales, 32, axis=1)
     else:
-        found = stored["model.layers.0.mlp.down_proj.weight"].astype(np.float32)
-    np.testing.assert_array_equal(found, values)
+        integers = stored["model.layers.0.mlp.down_proj.weight"].astype(np.float32)
+    np.testing.assert_array_equal(integers, values)
 
 
 SOME = KeptSchemes(frozenset({"Q4_K", "Q6_K"}))  # of a target that has not all kernels
@@ -72,9 +72,9 @@ def test_the_bits_of_the_file_are_kept(tmp_path, caplog):
     qkv = own["model.layers.0.self_attn.qkv_proj.weight"]
     assert [(part.rows, part.scheme.name) for part in qkv] == [(384, "Q4_K"), (128, "Q6_K")]
     names = [f"model.layers.0.self_attn.{x}_proj.weight" for x in "qkv"]
-    found = [decoded(stored, part) for part in qkv]
+    parts = [decoded(stored, part) for part in qkv]
     expected = np.concatenate([read.read(name) for name in names])
-    np.testing.assert_array_equal(np.concatenate(found), expected)
+    np.testing.assert_array_equal(np.concatenate(parts), expected)
     (embed,) = own["model.embed_tokens.weight"]
     assert embed.scheme.name == "Q6_K"
     np.testing.assert_array_equal(decoded(stored, embed), read.read("model.embed_tokens.weight"))
@@ -93,7 +93,7 @@ def decoded(stored, part):
     return part.scheme.decode({n[2:]: stored[prefix + n[2:]] for n in names})
 
 
-def test_a_scheme_that_is_asked_for(tmp_path, caplog):
+def test_a_requested_scheme(tmp_path, caplog):
     file = writing.llama(tmp_path / "m.gguf", kind="Q8_0", layers=1)
     convert_model(str(file), tmp_path / "out", quant="q4f16_1")
     assert "Q8_0 (100% of the weights) is re-encoded as q4f16_1" in caplog.text
@@ -114,12 +114,12 @@ def test_a_file_that_has_changed_is_read_again(tmp_path):
 
 def test_parts(tmp_path):
     """A split model is read by any of its parts, and has the name of the whole."""
-    whole = writing.llama(tmp_path / "whole.gguf", layers=1)
+    single = writing.llama(tmp_path / "whole.gguf", layers=1)
     names = [tmp_path / f"m-0000{i}-of-00002.gguf" for i in (1, 2)]
-    writing.halves(whole, *names)
+    writing.halves(single, *names)
     one, two = (open_gguf(name) for name in names)
-    assert one.shapes == two.shapes == open_gguf(whole).shapes
+    assert one.shapes == two.shapes == open_gguf(single).shapes
     for name in one.shapes:
-        np.testing.assert_array_equal(two.read(name), open_gguf(whole).read(name))
+        np.testing.assert_array_equal(two.read(name), open_gguf(single).read(name))
     assert name_of(str(names[1])) == "m"
     assert resolve(str(names[1]), cache=tmp_path) == names[1]

@@ -44,14 +44,14 @@ def test_a_folder_and_its_gguf_convert_to_the_same_bytes(architecture, tmp_path)
     folder = tmp_path / "folder"
     tiny_models.save(folder, model_type, **config)
     file = writing.of_folder(folder, tmp_path / "m.gguf", architecture, metadata=metadata)
-    ours, theirs = (
+    from_folder, from_gguf = (
         describe(read_folder(folder)),
         describe(read_folder(convert_model(str(file), tmp_path / "g"))),
     )
-    for layer in range(ours.config.num_hidden_layers):
-        assert ours.config.attention_shape(layer) == theirs.config.attention_shape(layer)
-    assert ours.config.scales() == theirs.config.scales()
-    assert ours.config.rms_norm_eps == theirs.config.rms_norm_eps
+    for layer in range(from_folder.config.num_hidden_layers):
+        assert from_folder.config.attention_shape(layer) == from_gguf.config.attention_shape(layer)
+    assert from_folder.config.scales() == from_gguf.config.scales()
+    assert from_folder.config.rms_norm_eps == from_gguf.config.rms_norm_eps
     converted = convert_model(str(folder), tmp_path / "f", quant="q0f32")
     if architecture == "gemma3":  # a norm was rounded when one was added to it
         assert shards(converted) != shards(tmp_path / "g")
@@ -70,19 +70,19 @@ def granite(tmp_path, name):
 @pytest.mark.parametrize("name", ["granitemoehybrid", "granitemoehybrid-dense"])
 def test_granite_4_and_its_gguf_have_the_same_weights(name, tmp_path):
     _, folder, file = granite(tmp_path, name)
-    ours, theirs = (
+    from_folder, from_gguf = (
         describe(read_folder(folder)),
         describe(read_folder(convert_model(str(file), tmp_path / "g"))),
     )
     # The file lacks the first two; the others are compared as the shapes that they make.
     other = ("max_position_embeddings", "time_step_limit", "head_dim", "rope_parameters")
-    for field in dataclasses.fields(ours.config):
+    for field in dataclasses.fields(from_folder.config):
         if field.name not in other:
-            got, expected = (getattr(x.config, field.name) for x in (theirs, ours))
+            got, expected = (getattr(x.config, field.name) for x in (from_gguf, from_folder))
             assert got == expected or not (got or expected), field.name
-    assert ours.config.mamba2() == theirs.config.mamba2()
-    for layer in range(ours.config.num_hidden_layers):
-        assert ours.config.attention_shape(layer) == theirs.config.attention_shape(layer)
+    assert from_folder.config.mamba2() == from_gguf.config.mamba2()
+    for layer in range(from_folder.config.num_hidden_layers):
+        assert from_folder.config.attention_shape(layer) == from_gguf.config.attention_shape(layer)
     expected = load_state(convert_model(str(folder), tmp_path / "f", quant="q0f32"))
     got = load_state(tmp_path / "g")
     assert got.keys() == expected.keys()

@@ -22,7 +22,7 @@ from . import writing
 MUTANTS = 500
 
 
-def whole(file, cache):
+def read_all(file, cache):
     """Everything that a conversion reads."""
     unfold(file, cache)
     checkpoint = open_gguf(file)
@@ -53,7 +53,7 @@ def test_mutants(tmp_path):
         path = tmp_path / "mutant.gguf"
         path.write_bytes(mutant(data, header, random.Random(seed)))
         try:
-            whole(path, tmp_path / f"cache{seed}")
+            read_all(path, tmp_path / f"cache{seed}")
         except ModelError as e:
             refused += 1
             assert str(path) in str(e) or "file" in str(e), f"{seed}: {e}"

@@ -141,11 +141,11 @@ def test_vocabularies(sources):
         if not texts.is_file():
             continue
         tried += 1
-        made = build(vocabulary_of(read_header(file)))
+        tokenizer = build(vocabulary_of(read_header(file)))
         given = texts.read_bytes().decode().split(SEPARATOR)
         for text, line in zip(given, answers.read_text().split("\n"), strict=False):
-            found = made.encode(text, add_special_tokens=False).ids
-            if found != [int(token) for token in line.split()]:
+            ids = tokenizer.encode(text, add_special_tokens=False).ids
+            if ids != [int(token) for token in line.split()]:
                 wrong.append(f"{file.name}: {text!r}")
     assert tried == 15
     assert not wrong, "\n".join(wrong)
@@ -154,8 +154,8 @@ def test_vocabularies(sources):
 def test_each_rule_of_splitting_is_known(sources):
     """No rule that llama.cpp has is missing, and none is ours alone."""
     text = (sources / "src" / "llama-vocab.cpp").read_text()
-    theirs = {part.split('"')[1] for part in text.split("tokenizer_pre == ")[1:]}
-    assert theirs - {"default"} == set(PRE_TOKENIZERS) - {"default"}
+    names = {part.split('"')[1] for part in text.split("tokenizer_pre == ")[1:]}
+    assert names - {"default"} == set(PRE_TOKENIZERS) - {"default"}
 
 
 @pytest.fixture(scope="module")
@@ -201,25 +201,25 @@ def test_a_folder_and_its_gguf_are_one_model(converted, name):
     folder = converted[name]
     why = folder / "model.txt"
     assert not why.exists(), why.read_text()
-    ours, model = describe(read_folder(folder)), open_model(folder / "model.gguf")
-    kind = FAMILIES[name].get("model_type", ours.arch.name)
+    original, model = describe(read_folder(folder)), open_model(folder / "model.gguf")
+    kind = FAMILIES[name].get("model_type", original.arch.name)
     assert model.config["model_type"] == kind
     arch = families()[kind]
     config = read_config(arch.config, model.config)
     for layer in range(config.num_hidden_layers):
-        assert config.attention_shape(layer) == ours.config.attention_shape(layer)
-    assert config.scales() == ours.config.scales()
-    assert config.rms_norm_eps == ours.config.rms_norm_eps
-    shapes = parameters(ours.arch, ours.config, ours.entries)
-    assert config.num_hidden_layers == ours.config.num_hidden_layers
-    exact = ours.arch.name not in ROUNDED
-    for got, wanted in zip(
+        assert config.attention_shape(layer) == original.config.attention_shape(layer)
+    assert config.scales() == original.config.scales()
+    assert config.rms_norm_eps == original.config.rms_norm_eps
+    shapes = parameters(original.arch, original.config, original.entries)
+    assert config.num_hidden_layers == original.config.num_hidden_layers
+    exact = original.arch.name not in ROUNDED
+    for got, expected in zip(
         weights(arch, shapes, open_gguf(folder / "model.gguf"), config),
-        weights(ours.arch, shapes, open_checkpoint(read_folder(folder)), ours.config),
+        weights(original.arch, shapes, open_checkpoint(read_folder(folder)), original.config),
         strict=True,
     ):
         np.testing.assert_allclose(
-            got.reshape(wanted.shape), wanted, rtol=0, atol=0 if exact else 2e-7
+            got.reshape(expected.shape), expected, rtol=0, atol=0 if exact else 2e-7
         )
 
 
@@ -238,16 +238,16 @@ def test_a_model_with_reordered_columns_keeps_its_blocks(converted, tmp_path):
     (own,) = own_of(weights)["model.layers.0.linear_attn.out_proj.weight"]
     assert own.scheme.name == "Q8_0_ordered"
     limits = Limits(context=128, max_batch=64, prefill_chunk=64)
-    made = [
+    folders = [
         ensure_artifact(file, limits=limits, kv_dtype="float32", **options)
         for options in ({"quant": "q0f32"}, {"quant": "kept", "activations": "float"})
     ]
     prompt = np.random.default_rng(4).integers(0, 300, 50).tolist()
-    expected, got = (tiny_models.Runner(folder).step({0: prompt})[0] for folder in made)
+    expected, got = (tiny_models.Runner(folder).step({0: prompt})[0] for folder in folders)
     assert np.abs(got - expected).max() <= 2e-4 * np.abs(expected).max()
 
 
 def weights(arch, shapes, checkpoint, config):
-    made = plan(arch, shapes, checkpoint.shapes, config)
-    for parameter in made.parameters:
+    weight_plan = plan(arch, shapes, checkpoint.shapes, config)
+    for parameter in weight_plan.parameters:
         yield np.concatenate([np.atleast_1d(rows) for _, rows in blocks(parameter, checkpoint)])

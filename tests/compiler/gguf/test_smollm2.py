@@ -27,10 +27,10 @@ def file(tmp_path_factory) -> Path:
 
 def answer(file: Path, **options) -> str:
     with MLCEngine(str(file), context=256, max_batch=1, **options) as engine:
-        made = engine.chat.completions.create(
+        response = engine.chat.completions.create(
             messages=[{"role": "user", "content": QUESTION}], temperature=0, max_tokens=64
         )
-        return made.choices[0].message.content
+        return response.choices[0].message.content
 
 
 def test_it_answers_in_its_own_bits(file):
@@ -54,8 +54,10 @@ def test_its_greedy_tokens_are_those_of_transformers(file, tmp_path):
     template = from_folder(folder, tokenizer.special_tokens)
     text = template.render([{"role": "user", "content": QUESTION}])
     ids = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
-    made = model.generate(ids, max_new_tokens=64, do_sample=False, eos_token_id=tokenizer.eos_ids)
-    expected = tokenizer.decode(made[0, ids.shape[1] :].tolist())
+    generated = model.generate(
+        ids, max_new_tokens=64, do_sample=False, eos_token_id=tokenizer.eos_ids
+    )
+    expected = tokenizer.decode(generated[0, ids.shape[1] :].tolist())
     assert answer(file, quant="q0f32") == expected
     # Its own bits are the same values; the default rounds activations to 8 bits besides.
     assert answer(file, quant="kept", activations="float") == expected

@@ -16,7 +16,7 @@ from wherry.compiler.checkpoint.gguf.header import read_header
 from wherry.compiler.checkpoint.gguf.tokenizer import build
 from wherry.compiler.checkpoint.gguf.vocabulary import vocabulary_of
 from wherry.errors import ModelError
-from wherry.runtime.text.tokenizer import Tokenizer as Ours
+from wherry.runtime.text.tokenizer import Tokenizer as WherryTokenizer
 
 from . import writing
 
@@ -54,27 +54,27 @@ def test_fields_of_a_vocabulary(fields, said):
 
 
 def test_byte_level_bpe(tmp_path):
-    made = built(tmp_path, writing.letters)
-    assert made.encode("hello w\u00e9 12").tokens == [
+    tokenizer = built(tmp_path, writing.letters)
+    assert tokenizer.encode("hello w\u00e9 12").tokens == [
         *("hell", "o", "\u0120w", "\u00c3", "\u00a9", "\u0120", "1", "2")
     ]
-    assert made.decode(made.encode("hello w\u00e9 12").ids) == "hello w\u00e9 12"
-    assert made.encode("he<|im_end|>he").tokens == ["he", "<|im_end|>", "he"]
+    assert tokenizer.decode(tokenizer.encode("hello w\u00e9 12").ids) == "hello w\u00e9 12"
+    assert tokenizer.encode("he<|im_end|>he").tokens == ["he", "<|im_end|>", "he"]
 
 
 @pytest.mark.parametrize("kind", ["normal", "user"])
 def test_the_end_of_a_turn_is_a_control_token_whatever_the_file_says(tmp_path, kind):
-    made = built(tmp_path, partial(writing.letters, end=kind))
-    assert made.encode("he<|im_end|>he").tokens == ["he", "<|im_end|>", "he"]
-    assert made.decode(made.encode("he<|im_end|>").ids) == "he"
+    tokenizer = built(tmp_path, partial(writing.letters, end=kind))
+    assert tokenizer.encode("he<|im_end|>he").tokens == ["he", "<|im_end|>", "he"]
+    assert tokenizer.decode(tokenizer.encode("he<|im_end|>").ids) == "he"
 
 
 def test_an_empty_template_is_none(tmp_path):
     file = writing.write(tmp_path / "m.gguf", "llama", {}, {}, vocabulary=writing.letters)
     header = read_header(file)
-    for text, found in (("", False), ("x", True)):
+    for text, written in (("", False), ("x", True)):
         given = replace(header, metadata={**header.metadata, "tokenizer.chat_template": text})
-        assert ("chat_template" in _tokenizer_config(given, vocabulary_of(header))) == found
+        assert ("chat_template" in _tokenizer_config(given, vocabulary_of(header))) == written
 
 
 def test_an_unknown_rule_of_splitting_is_an_error(tmp_path):
@@ -97,8 +97,8 @@ def test_an_unknown_rule_of_splitting_is_an_error(tmp_path):
     ],
 )
 def test_splitting(tmp_path, pre, text, pieces):
-    made = built(tmp_path, partial(writing.letters, pre=pre))
-    cut = made.pre_tokenizer.pre_tokenize_str(text)
+    tokenizer = built(tmp_path, partial(writing.letters, pre=pre))
+    cut = tokenizer.pre_tokenizer.pre_tokenize_str(text)
     assert [text[start:stop] for _, (start, stop) in cut] == pieces
 
 
@@ -116,19 +116,19 @@ def sentence_piece(writer, *, prefix=True):
 
 
 def test_sentence_piece(tmp_path):
-    made = built(tmp_path, sentence_piece)
-    assert made.encode("ab\u00e9").tokens == ["<s>", "\u2581ab", "<0xC3>", "<0xA9>"]
-    assert made.decode(made.encode("ab ab").ids) == "ab ab"
-    made = built(tmp_path, partial(sentence_piece, prefix=False))
-    assert made.encode("ab  a").tokens == ["<s>", "ab", "  ", "a"]
+    tokenizer = built(tmp_path, sentence_piece)
+    assert tokenizer.encode("ab\u00e9").tokens == ["<s>", "\u2581ab", "<0xC3>", "<0xA9>"]
+    assert tokenizer.decode(tokenizer.encode("ab ab").ids) == "ab ab"
+    tokenizer = built(tmp_path, partial(sentence_piece, prefix=False))
+    assert tokenizer.encode("ab  a").tokens == ["<s>", "ab", "  ", "a"]
 
 
 def test_the_folder_of_a_file(tmp_path):
     """Special tokens, the template and the tokens that end a turn."""
     folder = unfold(writing.llama(tmp_path / "m.gguf"), tmp_path / "cache")
-    made = Ours.from_folder(folder)
-    assert made.eos_ids == (261,)
-    assert made.special_tokens == {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}
+    tokenizer = WherryTokenizer.from_folder(folder)
+    assert tokenizer.eos_ids == (261,)
+    assert tokenizer.special_tokens == {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}
     config = json.loads((folder / "tokenizer_config.json").read_text())
     assert config["chat_template"] == writing.TEMPLATE
     before = (folder / "tokenizer.json").stat().st_mtime_ns

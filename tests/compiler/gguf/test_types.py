@@ -93,6 +93,6 @@ def test_eight_bits_are_kept():
     scales = blocks.reshape(64, -1, 34)[..., :2].copy().view(np.float16)[..., 0]
     np.testing.assert_array_equal(np.abs(stored["q_scale"]), scales)
     integers = blocks.reshape(64, -1, 34)[..., 2:].view(np.int8).reshape(64, -1)
-    ours = stored["q_weight"].view(np.uint8).astype(int) - 127
+    stored_integers = stored["q_weight"].view(np.uint8).astype(int) - 127
     signs = np.repeat(np.sign(stored["q_scale"]).astype(int), 32, axis=1)
-    np.testing.assert_array_equal(ours * signs, integers)
+    np.testing.assert_array_equal(stored_integers * signs, integers)

@@ -33,8 +33,8 @@ def write(
     """
     writer = gguf.GGUFWriter(file, architecture)
     for key, value in metadata.items():
-        whole = key.startswith(("general.", "split."))
-        _add(writer, key if whole else f"{architecture}.{key}", value)
+        full_name = key.startswith(("general.", "split."))
+        _add(writer, key if full_name else f"{architecture}.{key}", value)
     (vocabulary or letters)(writer)
     for name, array in tensors.items():
         own = [k for part, k in (kinds or {}).items() if part in name and array.ndim > 1]
@@ -160,7 +160,7 @@ def llama(
             "ffn_norm": (size,),
         }
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in matrices.items()}
-    made = {
+    arrays = {
         f"{name}.weight": rng.normal(scale=0.1, size=shape).astype(np.float32)
         for name, shape in shapes.items()
     }
@@ -174,7 +174,7 @@ def llama(
         "attention.layer_norm_rms_epsilon": 1e-5,
     }
     return write(
-        file, "llama", {**made, **(tensors or {})}, {**sizes, **metadata}, kind=kind, kinds=kinds
+        file, "llama", {**arrays, **(tensors or {})}, {**sizes, **metadata}, kind=kind, kinds=kinds
     )
 
 
@@ -199,7 +199,7 @@ def experts(file: Path, kinds: Mapping[str, str]) -> Path:
             "ffn_norm": (size,),
         }
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in matrices.items()}
-    made = {  # norms are around 1
+    arrays = {  # norms are around 1
         f"{name}.weight": rng.normal(len(shape) == 1, 0.1, shape).astype(np.float32)
         for name, shape in shapes.items()
     }
@@ -218,7 +218,7 @@ def experts(file: Path, kinds: Mapping[str, str]) -> Path:
         "attention.layer_norm_rms_epsilon": 1e-5,
         "rope.freq_base": 10000.0,
     }
-    return write(file, "qwen3moe", made, sizes, kinds=kinds)
+    return write(file, "qwen3moe", arrays, sizes, kinds=kinds)
 
 
 def halves(file: Path, first: Path, second: Path) -> None:

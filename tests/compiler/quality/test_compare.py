@@ -26,9 +26,9 @@ class Fixed:
         return np.stack([self.table[i, token] for i, token in enumerate(tokens)])
 
     def logits(self, tokens: Sequence[int]) -> Iterator[np.ndarray]:
-        whole = self.rows(tokens)
+        all_rows = self.rows(tokens)
         for start in range(0, len(tokens), 2):
-            yield whole[start : start + 2]
+            yield all_rows[start : start + 2]
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +40,9 @@ def compared(reference: Fixed, own: Fixed):
     seen: list[int] = []
     with Recorded() as recorded:
         record(reference, TEXTS, recorded, seen.append)
-        found = compare(own, TEXTS, recorded, seen.append)
+        comparison = compare(own, TEXTS, recorded, seen.append)
     assert sum(seen) == 2 * sum(map(len, TEXTS))
-    return found
+    return comparison
 
 
 def probabilities(model: Fixed) -> np.ndarray:
@@ -52,22 +52,27 @@ def probabilities(model: Fixed) -> np.ndarray:
 
 
 def test_a_model_is_equal_to_itself(tmp_path):
-    found = compared(Fixed(0), Fixed(0))
-    assert (found.tokens, found.kl_mean, found.kl_p99, found.top1_agreement) == (8, 0.0, 0.0, 1.0)
-    assert found.perplexity == found.reference_perplexity > 1
+    result = compared(Fixed(0), Fixed(0))
+    assert (result.tokens, result.kl_mean, result.kl_p99, result.top1_agreement) == (
+        8,
+        0.0,
+        0.0,
+        1.0,
+    )
+    assert result.perplexity == result.reference_perplexity > 1
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]  # the logits are gone
 
 
 def test_each_number_is_its_definition():
     reference, own = Fixed(0), Fixed(0, moved=1.5)
-    found = compared(reference, own)
+    result = compared(reference, own)
     p, q = probabilities(reference), probabilities(own)
     divergences = (p * np.log(p / q)).sum(-1)
-    assert found.kl_mean == pytest.approx(divergences.mean())
-    assert found.kl_p99 == pytest.approx(np.percentile(divergences, 99))
-    assert found.top1_agreement == (p.argmax(-1) == q.argmax(-1)).mean() < 1
+    assert result.kl_mean == pytest.approx(divergences.mean())
+    assert result.kl_p99 == pytest.approx(np.percentile(divergences, 99))
+    assert result.top1_agreement == (p.argmax(-1) == q.argmax(-1)).mean() < 1
     # The last position of a text predicts a token that is not there.
     known = [(0, 4), (1, 2), (2, 6), (3, 0), (5, 3), (6, 5)]
-    for probability, perplexity in ((q, found.perplexity), (p, found.reference_perplexity)):
+    for probability, perplexity in ((q, result.perplexity), (p, result.reference_perplexity)):
         surprise = -np.mean([np.log(probability[row, token]) for row, token in known])
         assert perplexity == pytest.approx(np.exp(surprise))

@@ -15,12 +15,12 @@ WORDS = {"<s>": 0, "</s>": 1, "a": 2, "b": 3, "c": 4, "?": 5}
 
 
 def folder_with(tmp_path, *, bos: bool):
-    made = tokenizers.Tokenizer(models.WordLevel(WORDS, unk_token="?"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = tokenizers.Tokenizer(models.WordLevel(WORDS, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     if bos:
         pair = [("<s>", 0), ("</s>", 1)]
-        made.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=pair)
-    made.save(str(tmp_path / "tokenizer.json"))
+        tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=pair)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
     return tmp_path
 
 
@@ -52,8 +52,8 @@ def test_a_text_ships(purpose):
 
 def test_the_evaluation_is_not_what_was_calibrated_on():
     def lines(purpose):
-        whole = "\n".join(shipped(purpose).documents)
-        return {s.strip() for s in re.split(r"[.!?\n]", whole) if len(s.split()) > 3}
+        joined = "\n".join(shipped(purpose).documents)
+        return {s.strip() for s in re.split(r"[.!?\n]", joined) if len(s.split()) > 3}
 
     assert not lines("evaluation") & lines("calibration")
 

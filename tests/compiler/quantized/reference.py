@@ -40,8 +40,8 @@ def _array(tensor) -> np.ndarray:
     views = {torch.bfloat16: torch.int16, torch.float8_e4m3fn: torch.int8}
     if tensor.dtype not in views:
         return tensor.detach().numpy()
-    theirs = {torch.bfloat16: ml_dtypes.bfloat16, torch.float8_e4m3fn: ml_dtypes.float8_e4m3fn}
-    return tensor.detach().view(views[tensor.dtype]).numpy().view(theirs[tensor.dtype])
+    numpy_types = {torch.bfloat16: ml_dtypes.bfloat16, torch.float8_e4m3fn: ml_dtypes.float8_e4m3fn}
+    return tensor.detach().view(views[tensor.dtype]).numpy().view(numpy_types[tensor.dtype])
 
 
 def awq(home: Path) -> None:
@@ -51,10 +51,10 @@ def awq(home: Path) -> None:
     packing = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(packing)
     for group in (32, 128):
-        made, _ = writing.awq(weights().numpy(), group=group)
-        q, z, s = (torch.from_numpy(made[n].copy()) for n in ("qweight", "qzeros", "scales"))
+        arrays, _ = writing.awq(weights().numpy(), group=group)
+        q, z, s = (torch.from_numpy(arrays[n].copy()) for n in ("qweight", "qzeros", "scales"))
         expected = packing.dequantize_gemm(q, z, s.float(), 4, group).T
-        save(home, f"awq-{group}", made, CASES["awq"].settings, expected)
+        save(home, f"awq-{group}", arrays, CASES["awq"].settings, expected)
 
 
 def compressed(home: Path) -> None:
@@ -81,13 +81,13 @@ def compressed(home: Path) -> None:
         if zero is not None:
             state["weight_zero_point"] = zero
         compressor = BaseCompressor.get_value_from_registry(format)
-        made = compressor.compress(state, scheme)
-        expected = compressor.decompress(made, scheme)["weight"]
+        packed = compressor.compress(state, scheme)
+        expected = compressor.decompress(packed, scheme)["weight"]
         assert expected.dtype == torch.float32
         group = {"targets": ["Linear"], "weights": args.model_dump(mode="json")}
         settings = {"quant_method": "compressed-tensors", "format": format}
         settings["config_groups"] = {"group_0": group}
-        save(home, name, made, settings, expected)
+        save(home, name, packed, settings, expected)
 
     group = {"strategy": "group", "group_size": 128, "type": "int"}
     row = {"strategy": "channel", "symmetric": True}
@@ -107,10 +107,10 @@ def mlx(home: Path) -> None:
         for group in (32, 64, 128):
             parts = mx.quantize(mx.array(weights().numpy()), group_size=group, bits=bits)
             w, s, b = (np.array(part) for part in parts)
-            made = {"weight": w, "scales": s, "biases": b}
+            arrays = {"weight": w, "scales": s, "biases": b}
             expected = mx.dequantize(*parts, group_size=group, bits=bits)
             settings = {"bits": bits, "group_size": group}
-            save(home, f"mlx-{bits}-{group}", made, settings, np.array(expected))
+            save(home, f"mlx-{bits}-{group}", arrays, settings, np.array(expected))
 
 
 def mlx_floats(home: Path) -> None:
@@ -120,8 +120,8 @@ def mlx_floats(home: Path) -> None:
         given = {"group_size": group, "bits": bits, "mode": mode}
         w, s = mx.quantize(mx.array(weights().numpy()), **given)
         expected = mx.dequantize(w, s, **given).astype(mx.float32)
-        made = {"weight": np.array(w), "scales": np.array(s)}
-        save(home, f"mlx-{mode}", made, given, np.array(expected))
+        arrays = {"weight": np.array(w), "scales": np.array(s)}
+        save(home, f"mlx-{mode}", arrays, given, np.array(expected))
 
 
 def bitsandbytes(home: Path) -> None:
@@ -133,25 +133,25 @@ def bitsandbytes(home: Path) -> None:
             packed, state = functional.quantize_4bit(
                 weights(), blocksize=64, quant_type=kind, compress_statistics=nested
             )
-            made = {f"weight.{n}": t for n, t in state.as_dict(packed=True).items()}
+            arrays = {f"weight.{n}": t for n, t in state.as_dict(packed=True).items()}
             expected = functional.dequantize_4bit(packed, state)
             name = f"bitsandbytes-{kind}{'-nested' if nested else ''}"
-            save(home, name, made | {"weight": packed}, settings, expected)
+            save(home, name, arrays | {"weight": packed}, settings, expected)
     w = weights()
     scale = w.abs().amax(1)
     q = (w * 127 / scale[:, None]).round().to(torch.int8)
-    made = {"weight": q, "SCB": scale, "weight_format": np.array(0, np.uint8)}
-    save(home, "bitsandbytes-8", made, settings, functional.int8_vectorwise_dequant(q, scale))
+    arrays = {"weight": q, "SCB": scale, "weight_format": np.array(0, np.uint8)}
+    save(home, "bitsandbytes-8", arrays, settings, functional.int8_vectorwise_dequant(q, scale))
 
 
 def fp8(home: Path) -> None:
     from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 
-    made, _ = writing.fp8(weights().numpy(), block=(128, 128))
-    codes = torch.from_numpy(made["weight"].view(np.uint8)).view(torch.float8_e4m3fn)
-    scale = torch.from_numpy(made["weight_scale_inv"])
+    arrays, _ = writing.fp8(weights().numpy(), block=(128, 128))
+    codes = torch.from_numpy(arrays["weight"].view(np.uint8)).view(torch.float8_e4m3fn)
+    scale = torch.from_numpy(arrays["weight_scale_inv"])
     expected = Fp8Dequantize(None)._dequantize_one(codes, scale)
-    save(home, "fp8", made, CASES["fp8-blocks"].settings, expected)
+    save(home, "fp8", arrays, CASES["fp8-blocks"].settings, expected)
 
 
 def torchao(home: Path) -> None:
@@ -163,13 +163,13 @@ def torchao(home: Path) -> None:
         linear = torch.nn.Sequential(torch.nn.Linear(IN, OUT, bias=False))
         linear[0].weight = torch.nn.Parameter(weights())
         quantization.quantize_(linear, config)
-        made = linear[0].weight
-        tensors = {f"_weight_{n}": getattr(made, n) for n in made.tensor_data_names}
-        for optional in getattr(made, "optional_tensor_data_names", ()):
-            if getattr(made, optional) is not None:
-                tensors[f"_weight_{optional}"] = getattr(made, optional)
+        weight = linear[0].weight
+        tensors = {f"_weight_{n}": getattr(weight, n) for n in weight.tensor_data_names}
+        for optional in getattr(weight, "optional_tensor_data_names", ()):
+            if getattr(weight, optional) is not None:
+                tensors[f"_weight_{optional}"] = getattr(weight, optional)
         settings = TorchAoConfig(config).to_dict()
-        save(home, name, tensors, settings, made.dequantize().float())
+        save(home, name, tensors, settings, weight.dequantize().float())
 
     case("torchao-int8", quantization.Int8WeightOnlyConfig(version=2))
     groups = PerGroup(32)

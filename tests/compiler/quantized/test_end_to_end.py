@@ -44,8 +44,8 @@ def quantized(folder, case):
             tensors[name] = w if w.ndim == 1 else w.astype(np.float16)
             p.copy_(torch.from_numpy(tensors[name].astype(np.float32)))
             continue
-        made, left = _written(case, w, name)
-        tensors |= {name.removesuffix("weight") + s: array for s, array in made.items()}
+        arrays, left = _written(case, w, name)
+        tensors |= {name.removesuffix("weight") + s: array for s, array in arrays.items()}
         p.copy_(torch.from_numpy(np.ascontiguousarray(left)))
     writing.write(folder / "model.safetensors", tensors)
     config = json.loads((folder / "config.json").read_text())
@@ -96,8 +96,8 @@ def test_logits(name, tmp_path, caplog):
     assert errors.max() <= 0.1
     assert not caplog.messages
     own = own_of(convert_model(str(tmp_path), quant=quant))
-    found = {part.scheme.name for parts in own.values() for part in parts}
-    assert found == ({case.scheme, "q0f16", "exact"} if case.scheme else set())
+    names = {part.scheme.name for parts in own.values() for part in parts}
+    assert names == ({case.scheme, "q0f16", "exact"} if case.scheme else set())
 
 
 @pytest.mark.parametrize("name", ["nf4", "mlx-4"])
@@ -126,8 +126,8 @@ def test_experts_with_zero_points(name, tmp_path, caplog):
     tensors, left = {}, {}
     for tensor, w in load_file(floats / "model.safetensors").items():
         if "_proj" in tensor:
-            made, left[tensor] = _written(case, w, tensor)
-            tensors |= {tensor.removesuffix("weight") + s: array for s, array in made.items()}
+            arrays, left[tensor] = _written(case, w, tensor)
+            tensors |= {tensor.removesuffix("weight") + s: array for s, array in arrays.items()}
         else:
             tensors[tensor] = w if w.ndim == 1 or "gate" in tensor else w.astype(np.float16)
             left[tensor] = tensors[tensor].astype(np.float32)

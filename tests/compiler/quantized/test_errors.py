@@ -86,13 +86,13 @@ def test_a_folder_without_quantized_weights(tmp_path):
 def test_missing_tensors_are_listed(name, tmp_path):
     """Each tensor of a module but those that may be absent."""
     case = CASES[name]
-    made, _ = case.write(weights())
+    arrays, _ = case.write(weights())
     optional = {"g_idx", "weight_format", "weight_zero_point", "weight_g_idx"}
     optional |= {"input_activation_scale", "output_activation_scale"}
     if name in ("torchao-int8", "torchao-int4-bytes"):
         optional |= {"_weight_zero_point"}
-    for number, suffix in enumerate(set(made) - optional):
-        rest = {MODULE + s: a for s, a in made.items() if s != suffix}
+    for number, suffix in enumerate(set(arrays) - optional):
+        rest = {MODULE + s: a for s, a in arrays.items() if s != suffix}
         folder = tmp_path / str(number)
         writing.save(folder, rest, None, **case.config)
         try:
@@ -104,10 +104,10 @@ def test_missing_tensors_are_listed(name, tmp_path):
 
 
 def test_an_index_of_groups_that_do_not_exist(tmp_path):
-    made, _ = writing.gptq(weights(), order=0)
-    made["g_idx"][5] = 1000
+    arrays, _ = writing.gptq(weights(), order=0)
+    arrays["g_idx"][5] = 1000
     folder = writing.save(
-        tmp_path, {MODULE + s: a for s, a in made.items()}, CASES["gptq"].settings
+        tmp_path, {MODULE + s: a for s, a in arrays.items()}, CASES["gptq"].settings
     )
     with pytest.raises(ModelError, match=r"g_idx has groups 0 to 1000, and 3 scales a column"):
         open_checkpoint(read_folder(folder)).read(f"{MODULE}weight")
@@ -119,23 +119,23 @@ def test_an_index_of_groups_that_do_not_exist(tmp_path):
 )
 def test_groups_that_do_not_divide_the_columns(name, axis, tmp_path):
     case = CASES[name]
-    made, _ = case.write(weights())
-    for suffix in made:
-        if made[suffix].ndim == 2 and any(word in suffix for word in ("scale", "zero")):
-            array = np.repeat(made[suffix], 7, axis)
-            made[suffix] = array[:7] if axis == 0 else array[:, :7]
+    arrays, _ = case.write(weights())
+    for suffix in arrays:
+        if arrays[suffix].ndim == 2 and any(word in suffix for word in ("scale", "zero")):
+            array = np.repeat(arrays[suffix], 7, axis)
+            arrays[suffix] = array[:7] if axis == 0 else array[:, :7]
     folder = tmp_path / "model"
-    tensors = {MODULE + s: a for s, a in made.items()}
+    tensors = {MODULE + s: a for s, a in arrays.items()}
     writing.save(folder, tensors, None, **case.config)
     with pytest.raises(ModelError, match=r"scales? has 7 groups for \d+ columns"):
         open_checkpoint(read_folder(folder))
 
 
 def test_a_lying_shape(tmp_path):
-    made, _ = writing.compressed(weights())
-    made["weight_shape"] = np.array([2**40, 2**40])
+    arrays, _ = writing.compressed(weights())
+    arrays["weight_shape"] = np.array([2**40, 2**40])
     folder = writing.save(
-        tmp_path, {MODULE + s: a for s, a in made.items()}, CASES["compressed-4"].settings
+        tmp_path, {MODULE + s: a for s, a in arrays.items()}, CASES["compressed-4"].settings
     )
     with pytest.raises(ModelError, match=r"is no matrix \[1099511627776, 1099511627776\]"):
         open_checkpoint(read_folder(folder))
@@ -185,10 +185,10 @@ def _mutant(folder, out, seed):
         for _ in range(20):
             body[rng.randrange(len(body))] = rng.choice([0, 127, 128, 255])
     text = json.dumps(header).encode()
-    whole = len(text).to_bytes(8, "little") + text + body
+    contents = len(text).to_bytes(8, "little") + text + body
     if kind == 3:
-        whole = whole[: rng.randrange(len(whole))]
-    (out / "model.safetensors").write_bytes(whole)
+        contents = contents[: rng.randrange(len(contents))]
+    (out / "model.safetensors").write_bytes(contents)
     (out / "config.json").write_text(json.dumps(config))
     return out
 

@@ -13,7 +13,7 @@ from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.quantized import bits
 from wherry.models.arch import Groups
 from wherry.models.weight_plan import ParameterPlan, Piece
-from wherry.quant.ordered import ORDER
+from wherry.quant.act_order import ORDER
 from wherry.quant.scheme import portable, record
 
 from . import writing
@@ -31,8 +31,8 @@ def folder_of(case, folder, modules=(MODULE,)):
     """A folder with a module per name; returns what is left of each matrix, too."""
     tensors, left = {"model.norm.weight": np.ones(IN, np.float16)}, []
     for seed, module in enumerate(modules):
-        made, matrix = case.write(weights(seed))
-        tensors |= {module + suffix: array for suffix, array in made.items()}
+        arrays, matrix = case.write(weights(seed))
+        tensors |= {module + suffix: array for suffix, array in arrays.items()}
         left.append(matrix)
     return writing.save(folder, tensors, None, **case.config), left
 
@@ -58,23 +58,23 @@ def kept(checkpoint, *names, order=None):
     return checkpoint.kept(ParameterPlan("x.weight", (OUT * len(names), IN), pieces))
 
 
-def whole(rows):
+def stored_of(rows):
     """The rows as they are stored, in blocks as a conversion writes them."""
-    made = [rows.stored(a, min(a + 50, rows.rows)) for a in range(0, rows.rows, 50)]
-    return {name: np.concatenate([part[name] for part in made]) for name in made[0]}
+    parts = [rows.stored(a, min(a + 50, rows.rows)) for a in range(0, rows.rows, 50)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def test_the_scheme_has_the_same_bits(case, tmp_path):
     folder, (left,) = folder_of(case, tmp_path)
-    found = kept(open_checkpoint(read_folder(folder)), MODULE)
-    if case.scheme is None and not found:
+    runs = kept(open_checkpoint(read_folder(folder)), MODULE)
+    if case.scheme is None and not runs:
         return
-    (rows,) = found
+    (rows,) = runs
     assert case.scheme in (None, rows.scheme.name)
     assert record(rows.scheme.name) == rows.scheme
-    stored = whole(rows)
-    told = rows.scheme.stored("x.weight", (OUT, IN))
-    assert [(t.name, t.shape, t.dtype) for t in told] == [
+    stored = stored_of(rows)
+    specs = rows.scheme.stored("x.weight", (OUT, IN))
+    assert [(t.name, t.shape, t.dtype) for t in specs] == [
         (f"x.{n}", a.shape, a.dtype.name) for n, a in stored.items()
     ]
     np.testing.assert_allclose(rows.scheme.decode(stored, IN), left, rtol=case.rtol, atol=0)
@@ -85,21 +85,21 @@ def test_a_parameter_of_several_matrices(tmp_path):
     names = [f"model.layers.0.self_attn.{x}_proj." for x in "qkv"]
     for name, runs in (("gptq", 1), ("gptq-act-order", 1), ("awq", 1)):
         folder, left = folder_of(CASES[name], tmp_path / name, names)
-        found = kept(open_checkpoint(read_folder(folder)), *names)
-        assert len(found) == runs
+        kept_runs = kept(open_checkpoint(read_folder(folder)), *names)
+        assert len(kept_runs) == runs
         np.testing.assert_array_equal(
-            found[0].scheme.decode(whole(found[0]), IN), np.concatenate(left)
+            kept_runs[0].scheme.decode(stored_of(kept_runs[0]), IN), np.concatenate(left)
         )
     tensors, left = {}, []
     for seed, name in enumerate(names):
-        made, matrix = writing.gptq(weights(seed), order=min(seed, 1))
-        tensors |= {name + suffix: array for suffix, array in made.items()}
+        arrays, matrix = writing.gptq(weights(seed), order=min(seed, 1))
+        tensors |= {name + suffix: array for suffix, array in arrays.items()}
         left.append(matrix)
     folder = writing.save(tmp_path / "orders", tensors, CASES["gptq-act-order"].settings)
     first, second = kept(open_checkpoint(read_folder(folder)), *names)
     assert (first.rows, second.rows) == (OUT, 2 * OUT)
-    assert (whole(first)[ORDER] != whole(second)[ORDER]).any()
-    np.testing.assert_array_equal(second.scheme.decode(whole(second)), np.concatenate(left[1:]))
+    assert (stored_of(first)[ORDER] != stored_of(second)[ORDER]).any()
+    np.testing.assert_array_equal(second.scheme.decode(stored_of(second)), np.concatenate(left[1:]))
 
 
 @pytest.mark.parametrize("name", ["awq", "gptq-asymmetric-order", "mlx-4"])
@@ -110,10 +110,10 @@ def test_a_target_that_has_no_kernels_for_zero_points(name, tmp_path):
     (rows,) = open_checkpoint(read_folder(folder)).kept(plan, portable())
     expected = {"awq": "q8f16_1", "gptq-asymmetric-order": "q8f16_1_ordered"}
     assert rows.scheme.name == expected.get(name, CASES[name].scheme)
-    np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), left)
+    np.testing.assert_array_equal(rows.scheme.decode(stored_of(rows), IN), left)
 
 
-def experts(folder, *names, wanted=None):
+def experts(folder, *names, schemes=None):
     """What a checkpoint offers of a stack of experts, each of which has tensors `names`."""
     each = [f"experts.{e}.{name}_proj.weight" for e in range(2) for name in names]
     plan = ParameterPlan(
@@ -122,16 +122,18 @@ def experts(folder, *names, wanted=None):
         tuple(Piece(name, 0, OUT, None) for name in each),
         stacked=True,
     )
-    return open_checkpoint(read_folder(folder)).kept(plan, wanted)
+    return open_checkpoint(read_folder(folder)).kept(plan, schemes)
 
 
-@pytest.mark.parametrize(("wanted", "scheme"), [(None, "affine4f16_g128"), (portable(), "q8f16_1")])
-def test_experts(wanted, scheme, tmp_path):
+@pytest.mark.parametrize(
+    ("schemes", "scheme"), [(None, "affine4f16_g128"), (portable(), "q8f16_1")]
+)
+def test_experts(schemes, scheme, tmp_path):
     names = [f"experts.{e}.{n}_proj." for e in range(2) for n in ("gate", "up")]
     folder, left = folder_of(CASES["awq"], tmp_path, names)
-    (rows,) = experts(folder, "gate", "up", wanted=wanted)
+    (rows,) = experts(folder, "gate", "up", schemes=schemes)
     assert (rows.scheme.name, rows.rows) == (scheme, 4 * OUT)
-    np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), np.concatenate(left))
+    np.testing.assert_array_equal(rows.scheme.decode(stored_of(rows), IN), np.concatenate(left))
 
 
 def test_experts_have_one_scheme_for_each_of_their_tensors(tmp_path):
@@ -140,17 +142,17 @@ def test_experts_have_one_scheme_for_each_of_their_tensors(tmp_path):
     for e, dtype in enumerate((np.float16, np.float32)):
         for name, count in (("gate", 4), ("up", 8)):
             how = {"bits": count, "dtype": dtype, "symmetric": count == 4}
-            made, own = writing.compressed(weights(e), **how)
-            tensors |= {f"experts.{e}.{name}_proj.{n}": array for n, array in made.items()}
+            arrays, own = writing.compressed(weights(e), **how)
+            tensors |= {f"experts.{e}.{name}_proj.{n}": array for n, array in arrays.items()}
             left.setdefault(name, []).append(own)
     groups = {str(n): {"targets": ["Linear"], "weights": {"num_bits": n}} for n in (4, 8)}
     settings = {**CASES["compressed-4"].settings, "config_groups": groups}
     folder = writing.save(tmp_path, tensors, settings)
-    found = experts(folder, "gate", "up")
-    assert [rows.scheme.name for rows in found] == ["q4f32_1", "affine8f32_g128"]
-    for rows, name in zip(found, ("gate", "up"), strict=True):
+    runs = experts(folder, "gate", "up")
+    assert [rows.scheme.name for rows in runs] == ["q4f32_1", "affine8f32_g128"]
+    for rows, name in zip(runs, ("gate", "up"), strict=True):
         expected = np.concatenate(left[name])
-        np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), expected)
+        np.testing.assert_array_equal(rows.scheme.decode(stored_of(rows), IN), expected)
 
 
 def test_experts_with_an_order_of_columns_are_encoded(tmp_path):
@@ -164,7 +166,7 @@ def test_rows_in_another_order(tmp_path):
     order = Groups(heads=13, kv_heads=2, head_dim=8)
     (rows,) = kept(open_checkpoint(read_folder(folder)), MODULE, order=order)
     expected = left[order.source(np.arange(OUT))]
-    np.testing.assert_array_equal(rows.scheme.decode(whole(rows)), expected)
+    np.testing.assert_array_equal(rows.scheme.decode(stored_of(rows)), expected)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +176,12 @@ def test_rows_in_another_order(tmp_path):
 def test_floats_beside_stay_floats(dtype, scheme, tmp_path):
     """Of bfloat16 what is below 2^-14 is rounded to float16's subnormal numbers."""
     table = weights().astype(dtype)
-    made, _ = writing.gptq(weights())
-    tensors = {MODULE + suffix: array for suffix, array in made.items()}
+    arrays, _ = writing.gptq(weights())
+    tensors = {MODULE + suffix: array for suffix, array in arrays.items()}
     writing.save(tmp_path, tensors | {"embed.weight": table}, CASES["gptq"].settings)
     (rows,) = kept(open_checkpoint(read_folder(tmp_path)), "embed.")
     assert rows.scheme.name == scheme
-    error = np.abs(whole(rows)["weight"].astype(np.float32) - table.astype(np.float32))
+    error = np.abs(stored_of(rows)["weight"].astype(np.float32) - table.astype(np.float32))
     assert error.max() <= 2**-25
     assert not error[np.abs(table.astype(np.float32)) >= 2**-14].any()
 
@@ -187,12 +189,12 @@ def test_floats_beside_stay_floats(dtype, scheme, tmp_path):
 def test_bfloat16_that_float16_cannot_have_becomes_float32(tmp_path):
     table = weights().astype(ml_dtypes.bfloat16)
     table[3, 5] = 1e30
-    made, _ = writing.gptq(weights())
-    tensors = {MODULE + suffix: array for suffix, array in made.items()}
+    arrays, _ = writing.gptq(weights())
+    tensors = {MODULE + suffix: array for suffix, array in arrays.items()}
     writing.save(tmp_path, tensors | {"embed.weight": table}, CASES["gptq"].settings)
     (rows,) = kept(open_checkpoint(read_folder(tmp_path)), "embed.")
     assert rows.scheme.name == "q0f32"
-    np.testing.assert_array_equal(whole(rows)["weight"], table.astype(np.float32))
+    np.testing.assert_array_equal(stored_of(rows)["weight"], table.astype(np.float32))
 
 
 def test_128_below_zero_keeps_8_bits_apart(tmp_path):
@@ -205,13 +207,13 @@ def test_128_below_zero_keeps_8_bits_apart(tmp_path):
         folder = writing.save(tmp_path / scheme, tensors, CASES["compressed-int8"].settings)
         (rows,) = kept(open_checkpoint(read_folder(folder)), MODULE)
         assert rows.scheme.name == scheme
-        np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), q * np.float32(0.25))
+        np.testing.assert_array_equal(rows.scheme.decode(stored_of(rows), IN), q * np.float32(0.25))
 
 
 def test_scales_of_activations_are_left_out(tmp_path):
     case = CASES["fp8-whole"]
-    made, left = case.write(weights())
-    tensors = {MODULE + suffix: array for suffix, array in made.items()}
+    arrays, left = case.write(weights())
+    tensors = {MODULE + suffix: array for suffix, array in arrays.items()}
     tensors[f"{MODULE}input_scale"] = np.ones(1, np.float32)
     tensors["model.layers.0.self_attn.k_scale"] = np.ones(1, np.float32)
     checkpoint = open_checkpoint(read_folder(writing.save(tmp_path, tensors, case.settings)))
@@ -221,8 +223,8 @@ def test_scales_of_activations_are_left_out(tmp_path):
 
 def test_modelopt_by_its_own_file(tmp_path):
     case = CASES["modelopt-nvfp4"]
-    made, left = case.write(weights())
-    tensors = {MODULE + suffix: array for suffix, array in made.items()}
+    arrays, left = case.write(weights())
+    tensors = {MODULE + suffix: array for suffix, array in arrays.items()}
     writing.save(tmp_path, tensors, None)
     text = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4"}}
     (tmp_path / "hf_quant_config.json").write_text(json.dumps(text))
@@ -235,8 +237,8 @@ def test_8_bit_floats():
     """Every code, against another implementation."""
     codes = np.arange(256, dtype=np.uint8)
     names = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"}
-    for name, theirs in names.items():
-        expected = codes.view(getattr(ml_dtypes, theirs)).astype(np.float32)
+    for name, numpy_name in names.items():
+        expected = codes.view(getattr(ml_dtypes, numpy_name)).astype(np.float32)
         np.testing.assert_array_equal(bits.TABLES[name], expected)
 
 
@@ -250,9 +252,9 @@ def test_streams_of_bits(width, count):
 
 
 def test_mlx_has_all_experts_in_one_tensor(tmp_path):
-    made, left = zip(*(writing.mlx(weights(e)) for e in range(2)), strict=True)
+    arrays, left = zip(*(writing.mlx(weights(e)) for e in range(2)), strict=True)
     module = "model.layers.0.mlp.switch_mlp.up_proj."
-    tensors = {module + name: np.stack([m[name] for m in made]) for name in made[0]}
+    tensors = {module + name: np.stack([m[name] for m in arrays]) for name in arrays[0]}
     tensors["model.norm.weight"] = np.ones(IN, np.float16)
     one_key = {"quantization": CASES["mlx-4"].settings}  # as mlx-lm wrote in 2024
     folder = writing.save(tmp_path, tensors, None, **one_key)
@@ -262,6 +264,6 @@ def test_mlx_has_all_experts_in_one_tensor(tmp_path):
     pieces = tuple(Piece(name, 0, OUT, None) for name in names)
     (rows,) = checkpoint.kept(ParameterPlan("x.weight", (2, OUT, IN), pieces, stacked=True))
     assert rows.scheme.name == "affine4f16_g64_min"
-    np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), np.concatenate(left))
+    np.testing.assert_array_equal(rows.scheme.decode(stored_of(rows), IN), np.concatenate(left))
     for name, expected in zip(names, left, strict=True):
         np.testing.assert_array_equal(checkpoint.read(name, 3, 50), expected[3:50])

@@ -70,9 +70,9 @@ def folders(tmp_path_factory) -> tuple[Path, Path]:
 
 def numbers(folder: Path) -> dict[str, np.ndarray]:
     """All parameters of the model in a folder."""
-    found = describe(read_folder(folder))
-    shapes = parameters(found.arch, found.config, found.entries)
-    checkpoint, plan, _ = read_plan(found, shapes)
+    described = describe(read_folder(folder))
+    shapes = parameters(described.arch, described.config, described.entries)
+    checkpoint, plan, _ = read_plan(described, shapes)
     return {
         p.name: np.concatenate([checkpoint.read(piece.name).ravel() for piece in p.pieces])
         for p in plan.parameters
@@ -86,17 +86,17 @@ def test_what_mlx_lm_writes_is_read(folders, name):
     source, out = folders
     written = json.loads((out / name / "config.json").read_text())
     assert written["quantization"] == written["quantization_config"]
-    expected, found = numbers(source / name), numbers(out / name)
-    assert expected.keys() == found.keys()
+    expected, decoded = numbers(source / name), numbers(out / name)
+    assert expected.keys() == decoded.keys()
     for parameter, values in expected.items():
-        difference = np.abs(found[parameter] - values).max()
+        difference = np.abs(decoded[parameter] - values).max()
         assert difference <= 0.01 * np.abs(values).max(), parameter
 
 
 def test_convolutions_have_their_axes_in_another_order(tmp_path):
     module, case = "model.layers.0.conv.conv.", FORMATS["mlx-4"]
-    made, _ = case.write(np.ones((64, 128), np.float32))
-    tensors = {f"model.layers.0.mlp.up_proj.{k}": v for k, v in made.items()}
+    arrays, _ = case.write(np.ones((64, 128), np.float32))
+    tensors = {f"model.layers.0.mlp.up_proj.{k}": v for k, v in arrays.items()}
     conv = np.arange(64 * 3, dtype=np.float32).reshape(64, 1, 3)
     tensors[f"{module}weight"] = conv.transpose(0, 2, 1).copy()
     folder = writing.save(tmp_path, tensors, None, model_type="lfm2", **case.config)

@@ -96,7 +96,7 @@ def test_devices(kind, tmp_path):
     assert np.abs(got - expected).max() <= 1e-3 * np.abs(expected).max()
 
 
-def test_where_there_are_no_kernels_it_is_told(tmp_path, caplog):
+def test_where_there_are_no_kernels_a_note_says_so(tmp_path, caplog):
     published(tmp_path)
     weights = convert_model(str(tmp_path), tmp_path / "out", allowed=Allowed(NOTHING))
     assert own_of(weights) == {}
@@ -118,10 +118,12 @@ def test_rows_in_the_parameters_order(tmp_path):
     described = describe(read_folder(tmp_path))
     shapes = parameters(described.arch, described.config)
     _, plan, _ = read_plan(described, shapes)
-    made = next(p for p in plan.parameters if p.name.endswith("0.mlp.experts.gate_up_proj.weight"))
-    (rows,) = checkpoint.kept(made)
-    expected = np.concatenate([some for _, some in blocks(made, checkpoint)])
+    experts = next(
+        p for p in plan.parameters if p.name.endswith("0.mlp.experts.gate_up_proj.weight")
+    )
+    (rows,) = checkpoint.kept(experts)
+    expected = np.concatenate([some for _, some in blocks(experts, checkpoint)])
     assert rows.rows == len(expected)
     for start, stop in ((0, len(expected)), (90, 97), (191, 400)):
-        found = rows.scheme.decode(rows.stored(start, stop))
-        np.testing.assert_array_equal(found, expected[start:stop])
+        decoded = rows.scheme.decode(rows.stored(start, stop))
+        np.testing.assert_array_equal(decoded, expected[start:stop])

@@ -57,7 +57,7 @@ def test_bit_for_bit(folders):
     wrong = []
     for folder in folders:
         expected = np.load(folder / "expected.npy")
-        found = open_checkpoint(read_folder(folder)).read(f"{MODULE}weight")
-        if found.shape != expected.shape or not np.array_equal(found, expected):
-            wrong.append(f"{folder.name}: {np.abs(found - expected).max():.3g}")
+        weights = open_checkpoint(read_folder(folder)).read(f"{MODULE}weight")
+        if weights.shape != expected.shape or not np.array_equal(weights, expected):
+            wrong.append(f"{folder.name}: {np.abs(weights - expected).max():.3g}")
     assert not wrong, "\n".join(wrong)

@@ -133,16 +133,16 @@ def compressed(
     """compressed-tensors: pack-quantized or int-quantized."""
     groups = np.arange(w.shape[1]) // group
     q, scale, zero, left = quantized(w, groups, bits, symmetric=symmetric, dtype=dtype)
-    made = {"weight_scale": scale}
+    arrays = {"weight_scale": scale}
     if packed:
-        made |= {"weight_packed": stream(q, bits), "weight_shape": np.array(w.shape, np.int64)}
+        arrays |= {"weight_packed": stream(q, bits), "weight_shape": np.array(w.shape, np.int64)}
         if not symmetric:
-            made["weight_zero_point"] = stream(zero.T, bits).T
+            arrays["weight_zero_point"] = stream(zero.T, bits).T
     else:
-        made["weight"] = (q.astype(np.int16) - 128).astype(np.int8)
+        arrays["weight"] = (q.astype(np.int16) - 128).astype(np.int8)
         if not symmetric:
-            made["weight_zero_point"] = (zero.astype(np.int16) - 128).astype(np.int8)
-    return made, left
+            arrays["weight_zero_point"] = (zero.astype(np.int16) - 128).astype(np.int8)
+    return arrays, left
 
 
 def fp8(w: np.ndarray, *, block: tuple[int, int], suffix: str = "weight_scale_inv") -> Written:
@@ -168,8 +168,8 @@ def torchao(w: np.ndarray, *, bits: int = 8, group: int = 0, dtype: Any = np.flo
 
 
 def torchao_float8(w: np.ndarray) -> Written:
-    made, left = fp8(w, block=(1, w.shape[1]))
-    return {"_weight_qdata": made["weight"], "_weight_scale": made["weight_scale_inv"]}, left
+    arrays, left = fp8(w, block=(1, w.shape[1]))
+    return {"_weight_qdata": arrays["weight"], "_weight_scale": arrays["weight_scale_inv"]}, left
 
 
 def torchao_int4(w: np.ndarray, *, group: int = 64) -> Written:
@@ -183,8 +183,8 @@ def torchao_int4(w: np.ndarray, *, group: int = 64) -> Written:
     q = np.clip(np.rint((apart - z[..., None]) / s[..., None]), -8, 7).astype(np.int8)
     pairs = q.reshape(len(w), -1)
     packed = (pairs[:, ::2] & 15) | (pairs[:, 1::2] << 4)
-    made = {"_weight_qdata": packed, "_weight_scale": scale.T, "_weight_zero_point": zero.T}
-    return made, (q * s[..., None] + z[..., None]).reshape(w.shape)
+    arrays = {"_weight_qdata": packed, "_weight_scale": scale.T, "_weight_zero_point": zero.T}
+    return arrays, (q * s[..., None] + z[..., None]).reshape(w.shape)
 
 
 def mlx(w: np.ndarray, *, bits: int = 4, group: int = 64) -> Written:
@@ -206,8 +206,8 @@ def nvfp4(w: np.ndarray, *, divides: bool) -> Written:
     if divides:
         second = np.float32(1) / second
     apart = w.reshape(len(w), -1, 16)
-    whole = np.abs(apart).max(-1) / 6
-    inner = (whole * second if divides else whole / second).astype(ml_dtypes.float8_e4m3fn)
+    scales = np.abs(apart).max(-1) / 6
+    inner = (scales * second if divides else scales / second).astype(ml_dtypes.float8_e4m3fn)
     scale = inner.astype(np.float32) / second if divides else inner.astype(np.float32) * second
     near = np.abs(apart[..., None] / np.maximum(scale, 1e-9)[..., None, None] - table)
     codes = near.argmin(-1).astype(np.uint8).reshape(w.shape)
@@ -230,13 +230,13 @@ def mlx_floats(w: np.ndarray, *, mode: str) -> Written:
     scale = inner.astype(np.float32)[..., None]
     numbers = apart / np.maximum(scale, 1e-9)
     if mode == "mxfp8":
-        found = numbers.astype(ml_dtypes.float8_e4m3fn)
-        packed = found.view(np.uint8).reshape(w.shape)
+        rounded = numbers.astype(ml_dtypes.float8_e4m3fn)
+        packed = rounded.view(np.uint8).reshape(w.shape)
     else:
-        found = numbers.astype(ml_dtypes.float4_e2m1fn)
-        codes = found.view(np.uint8).reshape(w.shape)
+        rounded = numbers.astype(ml_dtypes.float4_e2m1fn)
+        codes = rounded.view(np.uint8).reshape(w.shape)
         packed = codes[:, 0::2] | codes[:, 1::2] << 4
-    left = found.astype(np.float32) * scale
+    left = rounded.astype(np.float32) * scale
     return {"weight": packed.view("<u4"), "scales": inner.view(np.uint8)}, left.reshape(w.shape)
 
 
@@ -251,8 +251,8 @@ def gemma(w: np.ndarray, *, bits: int = 4) -> Written:
         shifts = np.arange(8 // bits, dtype=np.uint8) * np.uint8(bits)
         q = np.bitwise_or.reduce(parts << shifts, axis=-1)
     zero = np.array(0.25, np.float32)  # scales of activations
-    made = {"input_activation_scale": zero, "output_activation_scale": zero}
-    return {"weight": q, "weight_scale": scale, **made}, left
+    activation_scales = {"input_activation_scale": zero, "output_activation_scale": zero}
+    return {"weight": q, "weight_scale": scale, **activation_scales}, left
 
 
 def bitnet(w: np.ndarray, *, divides: bool = False) -> Written:
@@ -272,7 +272,7 @@ def nf4(w: np.ndarray, *, nested: bool = True) -> Written:
     largest = np.abs(flat).max(-1).astype(np.float32)
     state: dict[str, Any] = {"quant_type": "nf4", "blocksize": 64, "dtype": "float16"}
     state["shape"] = list(w.shape)
-    made = {"weight.quant_map": NF4}
+    arrays = {"weight.quant_map": NF4}
     if nested:
         offset = np.float32(largest.mean())
         inner = np.linspace(-1, 1, 256).astype(np.float32)
@@ -282,18 +282,18 @@ def nf4(w: np.ndarray, *, nested: bool = True) -> Written:
         near = np.abs(padded[..., None] / outer[:, None, None] - inner).argmin(-1)
         codes = near.astype(np.uint8).reshape(-1)[: len(largest)]
         largest = inner[codes] * np.repeat(outer, 256)[: len(largest)] + offset
-        made |= {"weight.absmax": codes, "weight.nested_absmax": outer}
-        made["weight.nested_quant_map"] = inner
+        arrays |= {"weight.absmax": codes, "weight.nested_absmax": outer}
+        arrays["weight.nested_quant_map"] = inner
         state |= {"nested_blocksize": 256, "nested_dtype": "float32"}
         state["nested_offset"] = float(offset)
     else:
-        made["weight.absmax"] = largest
+        arrays["weight.absmax"] = largest
     indexes = np.abs(flat[..., None] / largest[:, None, None] - NF4).argmin(-1).astype(np.uint8)
     pairs = indexes.reshape(-1, 2)
-    made["weight"] = (pairs[:, :1] << 4 | pairs[:, 1:]).astype(np.uint8)
+    arrays["weight"] = (pairs[:, :1] << 4 | pairs[:, 1:]).astype(np.uint8)
     name = "weight.quant_state.bitsandbytes__nf4"
-    made[name] = np.frombuffer(json.dumps(state).encode(), np.uint8)
-    return made, (NF4[indexes] * largest[:, None]).reshape(w.shape)
+    arrays[name] = np.frombuffer(json.dumps(state).encode(), np.uint8)
+    return arrays, (NF4[indexes] * largest[:, None]).reshape(w.shape)
 
 
 def int8(w: np.ndarray) -> Written:

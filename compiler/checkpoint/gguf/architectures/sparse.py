@@ -23,7 +23,7 @@ _GROUPED = {
     "leading_dense_block_count": "first_k_dense_replace",
 }
 _SHARED = {
-    f"ffn_{ours}_shexp": f"mlp.shared_experts.{ours}_proj" for ours in ("gate", "up", "down")
+    f"ffn_{part}_shexp": f"mlp.shared_experts.{part}_proj" for part in ("gate", "up", "down")
 }
 _CORRECTED = {**_SHARED, "exp_probs_b.bias": "mlp.gate.e_score_correction_bias"}
 _LATENT = {

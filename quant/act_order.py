@@ -29,7 +29,7 @@ ORDER = "q_order"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderedQuant:
+class ActOrderQuant:
     """The scheme that stores a matrix in another scheme with its columns reordered."""
 
     base: GroupQuant | AffineQuant | BlockQuant
@@ -60,9 +60,9 @@ class OrderedQuant:
         """Dequantize to float32 [..., in], in the order of the matrix."""
         order = stored[ORDER]
         sorted_ = self.base.decode(stored, len(order))
-        made = np.empty_like(sorted_)
-        made[..., order] = sorted_
-        return made
+        unsorted = np.empty_like(sorted_)
+        unsorted[..., order] = sorted_
+        return unsorted
 
     def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
         """Return the TIR expression of the element in a stored column; the pass reorders x."""
@@ -76,4 +76,4 @@ class OrderedQuant:
 # Zero points of 4 bits; 8 bits of act-order are symmetric, or have no kernels.
 _ZERO_POINTS = tuple(s for s in AFFINE if s.bits == 4 and s.group and not s.has_minimum)
 _BASES: tuple[GroupQuant | AffineQuant | BlockQuant, ...] = (*GROUPS, *_ZERO_POINTS, *BLOCKS)
-ORDERED = tuple(OrderedQuant(base=base) for base in _BASES)
+ACT_ORDER = tuple(ActOrderQuant(base=base) for base in _BASES)

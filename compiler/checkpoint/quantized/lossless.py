@@ -14,7 +14,7 @@ so they are stored with the opposite sign of integer and scale.
     BitNet                                         TERNARY, else q4f16_1
 
 Scales that float16 cannot represent (some in bfloat16) are float32: q4f32_1. With act-order,
-columns are sorted by group (`quant/ordered.py`).
+columns are sorted by group (`quant/act_order.py`).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wherry.quant.act_order import ACT_ORDER
 from wherry.quant.affine import AFFINE, AffineQuant, packed
 from wherry.quant.blocks import TERNARIES, BlockQuant
 from wherry.quant.grid import words
 from wherry.quant.group import GROUPS, GroupQuant
-from wherry.quant.ordered import ORDERED
 from wherry.quant.scheme import Scheme
 from wherry.quant.stored import FloatDtype
 
 from .matrix import AffineMatrix, AffineRows
 
 _UNIT = 32  # columns of a group of `quant/group.py`
-_HALF_MAX = 65504.0  # kernels for matrix units dequantize to float16, see `GroupQuant.held`
+_HALF_MAX = 65504.0  # kernels for matrix units dequantize to it: `GroupQuant.stored_scales`
 # Twice the scale is a float16 that no device flushes to zero.
 _TERNARY_SCALES = (2.0**-14, _HALF_MAX / 2)
 _CHECKED = 1 << 24  # integers that are checked at once
 _GROUPS = {(s.bits, s.float_dtype): s for s in GROUPS}
 _GROUP_SIZES = sorted({s.group for s in AFFINE if s.group})
-_ORDERED = {s.base.name: s for s in ORDERED}
+_ACT_ORDER = {s.base.name: s for s in ACT_ORDER}
 _AFFINE = {(s.bits, s.group, s.float_dtype, s.has_minimum): s for s in AFFINE}
 
 
@@ -80,12 +80,12 @@ class GroupHolding:
         of_column = np.minimum(np.arange(columns) // (self.repeats * _UNIT), count - 1)
         values = q.astype(np.int16) - rows.zero.astype(np.int16)[:, of_column]
         sign = 1 if self.base.bits == 8 else -1
-        made = (sign * values + self.base.zero).astype(np.uint8)
+        integers = (sign * values + self.base.zero).astype(np.uint8)
         groups = -(-columns // _UNIT)
-        made = np.pad(made, ((0, 0), (0, groups * _UNIT - columns)))
+        integers = np.pad(integers, ((0, 0), (0, groups * _UNIT - columns)))
         of_group = np.minimum(np.arange(groups) // self.repeats, count - 1)
         return {
-            "q_weight": packed(made, self.base.bits),
+            "q_weight": packed(integers, self.base.bits),
             "q_scale": (sign * rows.scale)[:, of_group].astype(self.base.float_dtype),
         }
 
@@ -138,7 +138,7 @@ def holdings(matrix: AffineMatrix) -> Iterator[Holding]:
             base = _GROUPS[bits, dtype]
             yield GroupHolding(
                 base=base,
-                scheme=base if order is None else _ORDERED[base.name],
+                scheme=base if order is None else _ACT_ORDER[base.name],
                 repeats=-(-matrix.group // _UNIT),
                 order=order,
             )
@@ -167,8 +167,8 @@ def _affine(
     half = half and all(float(np.abs(v).max(initial=0)) <= _HALF_MAX for v in values)
     for dtype in _dtypes(half=half):
         base = _AFFINE.get((4 if matrix.bits <= 4 else 8, group, dtype, minima is not None))
-        if base is not None and (order is None or base.name in _ORDERED):
-            scheme = base if order is None else _ORDERED[base.name]
+        if base is not None and (order is None or base.name in _ACT_ORDER):
+            scheme = base if order is None else _ACT_ORDER[base.name]
             yield AffineHolding(base=base, scheme=scheme, order=order)
 
 
@@ -211,6 +211,6 @@ def _exact(values: NDArray[np.float32]) -> bool:
 def _in_float16(scale: NDArray[np.float32], bits: int) -> bool:
     """Return whether float16 represents scales and, in 4 bits, the largest weights.
 
-    Kernels for tensor cores dequantize 4 bits to float16, see `GroupQuant.held`.
+    Kernels for tensor cores dequantize 4 bits to float16, see `GroupQuant.stored_scales`.
     """
     return _exact(scale) and (bits == 8 or float(np.abs(scale).max()) * 8 <= _HALF_MAX)
