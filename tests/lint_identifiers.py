@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-# A part of a name, and what to write.
+# A part of a name, or several that follow each other, and what to write.
 WORDS = {
     "made": "result, built, created, or what it is",
     "found": "match, rows, hits, or what it is",
@@ -34,12 +34,11 @@ WORDS = {
     "held": "constrained, kept, or by whom",
     "dialect": "tool format",
     "vain": "wasted",
+    "under way": "in_flight, running",
+    "underway": "in_flight, running",
 }
-# Several parts, or a class's name as it is written.
-NAMES = {
-    re.compile(r"(?i:(?<![a-z])under_?way)"): "in_flight, running",
-    re.compile(r"^Word$"): "Rule, WeightRule",
-}
+# Names as they are written.
+NAMES = {"Word": "Rule, WeightRule"}
 # No such identifier may stand in these folders and files.
 ENFORCED: tuple[str, ...] = (
     "passes/",
@@ -86,10 +85,9 @@ def advice(name: str) -> str | None:
     """What to write instead of a part of the name; None if the name may stay."""
     if name in ALLOWED:
         return None
-    for part in PART.findall(name):
-        if part.lower() in WORDS:
-            return WORDS[part.lower()]
-    return next((instead for form, instead in NAMES.items() if form.search(name)), None)
+    parts = f" {' '.join(PART.findall(name)).lower()} "
+    fitting = (instead for word, instead in WORDS.items() if f" {word} " in parts)
+    return NAMES.get(name) or next(fitting, None)
 
 
 def problems(file: str) -> Iterator[str]:
