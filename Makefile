@@ -3,13 +3,16 @@
 #   make browser what `wherry package` and `wherry web` need for pages, into .venv: needs emscripten and npm
 #   make check   lint, types and the Python tests that need no device: builds the core alone, minutes
 #   make test    everything that CI checks; what needs a tool of the system that is not here is skipped
-#   make threads the engine's threads under ThreadSanitizer, which CI checks too
+#   make threads the engine's threads under ThreadSanitizer
 #   make wheels  wheels for Linux and macOS that need no compiler, in dist/; accept-wheel and accept-site
 #                check one, which CI does too; accept-wheel-aarch64 checks another under QEMU
 #   make npm     the npm package, in dist/; make pyodide, make notebook: Python in pages, in build/
 #   make release PACKAGE=DIR what apps download of a package for them: a Maven repository, a Swift package
-#   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
-#                clients of other servers, Ray
+#   make nightly the tests that take minutes, in parts of an hour at most that can be started alone
+#                (nightly-sanitizers, -wheels, -models, -kernels, -compiler, -server, -apps); nightly-report
+#                says which part passed on which commit
+#   make one FAMILY=llama TARGET=cpu    one family against transformers, on one target
+#   make cxx     the C++ tests alone
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -24,7 +27,7 @@ export WHERRY_TOOLS ?= $(abspath build/tools)
 # Tests start Python some hundred times; without bytecode each would compile TVM's sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo browser browser-built check test threads nightly lint lint-python lint-cxx lint-web tools core native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site release docs pictures charts npm pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo browser browser-built check test cxx one threads lint lint-python lint-cxx lint-web tools core native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site release docs pictures charts npm pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -94,15 +97,51 @@ threads: $(VENV)/.tested
 python: native
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations=20
 
+# The C++ tests, without Python's.
+cxx: $(VENV)/.checked
+	$(call tested,dev)
+
+# A family of tests/models/families, and a target of tests/models/test_quantized_families.py.
+FAMILY ?= llama
+TARGET ?= cpu
+one: core
+	$(BIN)/python -m pytest -q -m "nightly or not nightly" --every-device -k "$(FAMILY)" \
+	  $(if $(filter cpu,$(TARGET)),tests/models/test_against_transformers.py)
+	$(BIN)/python -m pytest -q -m "nightly or not nightly" --every-device -k "$(FAMILY) and $(TARGET)" \
+	  tests/models/test_quantized_families.py
+
+# Each part says in build/nightly which commit it passed on, or that it failed.
+NIGHTLY := sanitizers wheels models kernels compiler server apps
+NIGHTLY_models := tests/models tests/acceptance
+NIGHTLY_kernels := tests/targets tests/backends tests/engine
+NIGHTLY_compiler := tests/compiler tests/quant tests/passes tests/cli
+NIGHTLY_server := tests/runtime tests/clients tests/app tests/fuzz
+NIGHTLY_apps := $(filter-out tests/support $(NIGHTLY_models) $(NIGHTLY_kernels) $(NIGHTLY_compiler) $(NIGHTLY_server),\
+  $(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
+WITH_PYTEST := $(filter-out sanitizers wheels,$(NIGHTLY))
+.PHONY: nightly nightly-report $(addprefix nightly-,$(NIGHTLY))
+recorded = mkdir -p build/nightly && { { $(1); } && result=passed || result=failed; \
+  echo "$@ $$(git rev-parse --short HEAD)$$(git diff --quiet HEAD || echo ' with changes') $$(date -u +%FT%TZ) $$result" \
+  > build/nightly/$(@:nightly-%=%); test $$result = passed; }
+
+nightly:
+	$(MAKE) --no-print-directory --keep-going $(addprefix nightly-,$(NIGHTLY)); \
+	  result=$$?; $(MAKE) --no-print-directory nightly-report; exit $$result
+
+nightly-report:
+	@cat build/nightly/*
+
+nightly-sanitizers: $(VENV)/.tested
+	$(call recorded,$(call tested,tsan) && $(call tested,asan))
+
+nightly-wheels: native
+	$(call recorded,$(MAKE) --no-print-directory build-wheels accept-wheel)
+
 # Root can limit the memory of a process, and tests that do must not be skipped there.
-nightly: export WHERRY_REQUIRE_MEMORY_LIMIT ?= $(if $(filter 0,$(shell id -u)),1)
-nightly: native
-	$(call tested,tsan)
-	$(call tested,asan)
+$(addprefix nightly-,$(WITH_PYTEST)): export WHERRY_REQUIRE_MEMORY_LIMIT ?= $(if $(filter 0,$(shell id -u)),1)
+$(addprefix nightly-,$(WITH_PYTEST)): nightly-%: native
 	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 lief==1.0.0 # as in wheels/requirements.txt
-	$(MAKE) --no-print-directory build-wheels
-	$(MAKE) --no-print-directory accept-wheel
-	$(BIN)/python -m pytest -m nightly -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+	$(call recorded,$(BIN)/python -m pytest -m nightly -n $(JOBS) --dist loadgroup --no-loadscope-reorder $(NIGHTLY_$*))
 
 # What a person gets who installs the package: no source tree, a cache of its own.
 installed:
@@ -114,8 +153,9 @@ WHEEL_TOOLS := build/wheels/tools
 wheels: native
 	$(MAKE) --no-print-directory build-wheels
 
+# WHEEL=linux-x86_64: that one alone.
 build-wheels: $(WHEEL_TOOLS)/.installed
-	$(WHEEL_TOOLS)/bin/python -m wheels.build --browser build/dev --out dist
+	$(WHEEL_TOOLS)/bin/python -m wheels.build --browser build/dev --out dist $(WHEEL:%=--machine %)
 
 # As root: installs the wheel in a folder that has Debian's Python alone, and runs it there.
 accept-wheel: $(WHEEL_TOOLS)/.installed

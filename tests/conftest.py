@@ -46,9 +46,18 @@ def pytest_configure(config: pytest.Config) -> None:
         recording.begin(folder, config.getoption("--record-target"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browsers first: one of their files takes as long as a tenth of all others."""
+    """Browsers first: one of their files takes as long as a tenth of all others.
+
+    Of a test with `by_day` the other cases run at night.
+    """
     items.sort(key=lambda item: item.path.parent.name != "web")
+    for item in items:
+        for mark in item.iter_markers("by_day"):
+            case = item.name.partition("[")[2].rstrip("]")
+            if not any(part in case for part in mark.args):
+                item.add_marker(pytest.mark.nightly)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

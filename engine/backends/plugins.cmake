@@ -34,7 +34,7 @@ function(wherry_add_plugin kind)
     engine/backends/parallel.cc
     engine/backends/plugin.cc
     ${_sources})
-  set_target_properties(${_plugin} PROPERTIES UNITY_BUILD OFF)
+  set_target_properties(${_plugin} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)  # one file, if any
   target_include_directories(${_plugin} PRIVATE engine)
   target_include_directories(${_plugin} SYSTEM PRIVATE "${_tvm_folder}/include")
   target_compile_definitions(${_plugin} PRIVATE "WHERRY_TVM_VERSION=\"${_tvm_version}\"")

@@ -130,6 +130,7 @@ def greedy(folder: Path) -> list[int]:
         pytest.param("armv8-a+dotprod+i8mm", "smmla", marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.by_day("a76")
 def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, cpu, instruction):
     folder = compiled(f"cpu:{cpu}")
     header = (folder / "model.so").read_bytes()[:20]

@@ -53,6 +53,7 @@ def files(cache: Path) -> list[Path]:
     return sorted(p for p in cache.rglob("*") if p.is_file() and p.stat().st_size)
 
 
+@pytest.mark.nightly
 def test_each_file_that_is_made_again_without_compiling(cache, caplog):
     folder, expected = cache
     random_ = random.Random(8)

@@ -122,6 +122,7 @@ def test_a_compiled_folder_runs_without_the_compiler_and_starts_quickly(demo):
         ("Tell me a story about a fox.", r"(?i)\bfox\b.*\.\s*$"),
     ],
 )
+@pytest.mark.by_day("Paris", "fox")
 def test_the_demo_answers_the_question(demo, question, answer):
     done = wherry("run", "demo", "--temperature", "0", question)
     assert done.returncode == 0, done.stderr

@@ -36,6 +36,7 @@ def installed(tmp_path_factory):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", PLUGINS)
+@pytest.mark.by_day("opencl")
 def test_plain_tvm_has_the_devices(kind, installed):
     device(kind)
     path = os.pathsep.join([str(SRC), str(installed)])
@@ -44,6 +45,7 @@ def test_plain_tvm_has_the_devices(kind, installed):
         assert python(PLAIN, kind).split() == ["False", "False"]
 
 
+@pytest.mark.nightly
 def test_a_plugin_that_was_not_built_is_no_warning(installed, tmp_path):
     path = os.pathsep.join([str(SRC), str(installed)])
     core = tmp_path / "libwherry.so"

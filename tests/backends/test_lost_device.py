@@ -97,6 +97,7 @@ print("lives")
 )
 
 
+@pytest.mark.by_day("opencl")
 def test_a_lost_device_ends_requests_and_not_the_process(driver):
     ended, later, lives, _ = driver(LOST)
     assert ended == "[0, 1] {'ERROR'} True"
@@ -121,6 +122,7 @@ except RuntimeError as e:
 )
 
 
+@pytest.mark.by_day("vulkan")
 def test_memory_of_a_lost_device_is_given_up(driver):
     assert re.search("DEVICE_LOST|INVALID_COMMAND_QUEUE", driver(FREED)[0])
 

@@ -145,6 +145,7 @@ def sequence(kernels):
     return run(SEQUENCE, kernels)
 
 
+@pytest.mark.nightly
 def test_a_step_is_one_command_buffer(sequence):
     one = {"command buffer": 1, "compute encoder": 1, "commit": 1, "wait": 1}
     assert sequence["right"] and sequence["last of five"]

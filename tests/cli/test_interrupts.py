@@ -111,6 +111,7 @@ def test_while_it_converts(cache, tmp_path):
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("phase", ["1_export", "5_lower", "7_link"])
+@pytest.mark.by_day("5_lower")
 def test_while_it_compiles(cache, tmp_path, phase):
     """After each of these phases, TVM or LLVM is at work for seconds."""
     out, dump = tmp_path / "out", tmp_path / "dump"

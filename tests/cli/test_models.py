@@ -42,6 +42,7 @@ class TestShow:
         template = wherry("show", "demo", "--template").stdout
         assert template == found["template"] + "\n" and "<|assistant|>" in template
 
+    @pytest.mark.nightly
     def test_a_model_of_the_hub_is_not_downloaded_for_it(self, tmp_path):
         names = ("config.json", "tokenizer.json", "tokenizer_config.json", "README.md")
         files = {name: (DEMO / name).read_bytes() for name in names}

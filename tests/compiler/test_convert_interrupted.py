@@ -70,6 +70,7 @@ def test_there_is_something_to_interrupt(uninterrupted):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
+@pytest.mark.by_day("0.6")
 def test_killed_while_it_writes_a_shard(source, uninterrupted, tmp_path, share):
     files, counts = uninterrupted
     at = 1 + round(share * (counts["blocks"] - 1))
@@ -83,6 +84,7 @@ def test_killed_while_it_writes_a_shard(source, uninterrupted, tmp_path, share):
 
 
 @pytest.mark.parametrize("rename", [1, 2, 3, 6, 7, -6, -5, -3, -1])
+@pytest.mark.by_day("2", "-1")
 def test_killed_before_a_rename(source, uninterrupted, tmp_path, rename):
     files, counts = uninterrupted
     at = rename if rename > 0 else counts["renames"] + 1 + rename
@@ -93,6 +95,7 @@ def test_killed_before_a_rename(source, uninterrupted, tmp_path, rename):
     assert content(tmp_path) == files
 
 
+@pytest.mark.nightly
 def test_killed_again_and_again(source, uninterrupted, tmp_path):
     files, counts = uninterrupted
     runs = 0

@@ -113,6 +113,7 @@ def test_threads_of_kernels_do_not_outlast_the_work(generate, folder):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", gpu.KINDS)
+@pytest.mark.by_day("vulkan")
 def test_devices(generate, model, folder, kind):
     gpu.device(kind)
     there = compiled(model, target=kind)

@@ -47,6 +47,17 @@ def close(got: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.mark.cpu
 class TestAgainstTransformers:
+    @pytest.mark.by_day(
+        "llama",
+        "phi3",
+        "gemma4",
+        "qwen3_moe",
+        "deepseek_v3",
+        "granitemoehybrid",
+        "qwen3_5_text",
+        "lfm3",
+        "opt",
+    )
     def test_prefill(self, case):
         folder, prompts, expected = case
         close(Runner(folder).step({0: prompts[0]})[0], expected[0])

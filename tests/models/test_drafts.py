@@ -55,6 +55,7 @@ def close(got: np.ndarray, expected: torch.Tensor) -> None:
     assert np.abs(got - expected.numpy()).max() <= TOLERANCE
 
 
+@pytest.mark.by_day("mimo")
 def test_logits_are_those_of_torch(case):
     model, _, folder = case
     prompt = np.random.default_rng(0).integers(3, 300, 40).tolist()

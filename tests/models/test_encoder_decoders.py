@@ -66,6 +66,7 @@ def case(request, tmp_path_factory):
 
 
 class TestAgainstTransformers:
+    @pytest.mark.by_day("t5-untied", "bart")
     def test_alone_and_in_chunks(self, case):
         folder, sources, outputs, model = case
         for source, output in zip(sources, outputs, strict=True):
@@ -131,6 +132,7 @@ def greedy(core, start, sources, *, waits=False):
     return found
 
 
+@pytest.mark.by_day("t5")
 def test_tokens_are_those_of_transformers(case):
     folder, sources, outputs, model = case
     start = outputs[0][0]

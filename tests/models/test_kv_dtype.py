@@ -38,6 +38,7 @@ def log_softmax(logits):
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
+@pytest.mark.nightly
 def test_less_memory(folders):
     sizes = {kv: read_manifest(f).memory["kv_per_token"] for kv, f in folders.items()}
     assert sizes["float16"] * 2 == sizes["float32"] > 0

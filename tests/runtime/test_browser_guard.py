@@ -134,6 +134,7 @@ def test_clients_of_ollama_need_no_type(app, kind):
     "said",
     [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Mode": "no-cors"}, {"Referer": "https://b.x/"}],
 )
+@pytest.mark.by_day("said0-kind0", "said1-kind1", "said2-kind2")
 def test_pages_need_a_type_for_ollama_too(app, said, kind):
     """Browsers leave `Origin` out of some requests, and these in."""
     answer = generate(app(), {**said, **kind})

@@ -42,6 +42,7 @@ def test_objects_answer_as_a_library(folder):
         assert answer(first) == answer(second) == answer(library)
 
 
+@pytest.mark.nightly
 def test_a_machine_without_a_compiler(tmp_path):
     """A process that finds no program at all compiles the demo and lets it answer."""
     done = subprocess.run(

@@ -96,10 +96,12 @@ def check_sources(attend, make_batch, length, tolerance):
 @pytest.mark.cpu
 @pytest.mark.parametrize("case", CASES, ids=str)
 class TestCpu:
+    @pytest.mark.by_day("(4, 4, 16", "(6, 3, 20")
     def test_biases(self, case, here, make_batch):
         attend = Attend(CpuKernels(here.isa), here.build, case, stored)
         check_biases(attend, make_batch, 300, 5e-6)
 
+    @pytest.mark.by_day("(4, 4, 16", "(6, 3, 20")
     def test_sources(self, case, here, make_batch):
         attend = Attend(CpuKernels(here.isa), here.build, case, stored, biased=False)
         for length in (40, 310):

@@ -81,6 +81,7 @@ def kernel(build, request):
 
 
 @pytest.mark.gpu
+@pytest.mark.by_day("demo-opencl", "small blocks")
 def test_most_likely_tokens_and_sums(kernel):
     vocab, run = kernel
     rng = np.random.default_rng(vocab)
@@ -96,6 +97,7 @@ def test_most_likely_tokens_and_sums(kernel):
 
 
 @pytest.mark.gpu
+@pytest.mark.by_day("demo-vulkan", "small blocks")
 def test_a_row_has_the_same_bits_in_any_company(kernel):
     vocab, run = kernel
     x = (4 * np.random.default_rng(1).standard_normal((5, vocab))).astype("float32")
@@ -108,6 +110,7 @@ def test_a_row_has_the_same_bits_in_any_company(kernel):
 
 
 @pytest.mark.gpu
+@pytest.mark.by_day("odd-opencl", "demo-metal")
 def test_rows_that_cannot_be_sampled_from_are_told(kernel):
     vocab, run = kernel
     x = np.random.default_rng(2).standard_normal((6, vocab)).astype("float32")

@@ -70,6 +70,7 @@ SETTINGS = [
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.by_day("256-opencl-setting1", "64-vulkan", "256-metal")
 def test_the_tokens_of_draws(choose, setting):
     rng = np.random.default_rng(1)
     scale, top_k, top_p, min_p = setting

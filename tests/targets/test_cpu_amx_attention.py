@@ -122,6 +122,7 @@ def test_a_planted_mistake_is_found(attend, make_batch, monkeypatch, name, mista
         check(attend, make_batch, 4, 2, 64, "float16", {})
 
 
+@pytest.mark.nightly
 def test_code():
     """Both products of a block configure the tiles and release them."""
     level = find("cpu:x86-64-v3+").bf16

@@ -91,6 +91,7 @@ def values(rng, shape, dtype="float32"):
         ODD_INT8,
     ],
 )
+@pytest.mark.by_day("8-4-8-float32", "int4")
 def test_mixed_batch(attend, make_batch, h, g, e, kv_dtype):
     rng = np.random.default_rng(e)
     pages = values(rng, (20, 2, g, 16, e), kv_dtype)
@@ -123,6 +124,7 @@ def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e, kv_dtype)
 
 
 @pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, COMMON, ODD, INT8, INT4])
+@pytest.mark.by_day("4-1-20", "int8", "int4")
 def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
     """Over several blocks, where decode goes block by block and prefill by tiles."""
     rng = np.random.default_rng(6)

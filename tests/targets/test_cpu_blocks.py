@@ -96,6 +96,7 @@ def test_linear(name, scheme):
 
 
 @pytest.mark.parametrize("name", ["Q4_K", "Q6_K", "Q8_0", "IQ2_S", "TCQ3"])
+@pytest.mark.by_day("Q4_K", "TCQ3")
 def test_linear_with_signed_operands(name):
     check_linear(named_machine("avx2"), record(name))
 
@@ -141,6 +142,7 @@ def test_rows_that_a_model_has_rounded_are_not_rounded_again(name):
 
 
 @each
+@pytest.mark.by_day("Q8_0", "Q4_K", "TCQ2", "affine4f16")
 def test_embedding(scheme):
     machine = named_machine("avx2")
     spec = EmbeddingSpec(vocab=N, dim=K, **scheme.kernel_spec())

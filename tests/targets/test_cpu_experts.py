@@ -88,6 +88,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("spec", "scheme", "scale_dtype"), EVERY)
+@pytest.mark.by_day("spec2", "spec5", "spec7")
 def test_expert_linear(here, spec, scheme, scale_dtype):
     check(here, replace(spec, scheme=scheme, scale_dtype=scale_dtype))
 
@@ -121,6 +122,7 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize(("spec", "name"), BLOCKS)
+@pytest.mark.by_day("spec1-", "spec82")
 def test_blocks(here, spec, name):
     check(here, in_blocks(spec, name))
 

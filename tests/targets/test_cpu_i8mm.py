@@ -46,6 +46,7 @@ def spec_of(n, k, scheme, scale_dtype):
         pytest.param(16, 4096, "q8", "float32", marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.by_day("q8")
 def test_pairs_have_the_bits_of_the_dot_product(cores, here, n, k, scheme, scale_dtype):
     rng = np.random.default_rng(n + k)
     spec = spec_of(n, k, scheme, scale_dtype)

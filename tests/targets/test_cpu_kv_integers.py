@@ -33,6 +33,7 @@ def pages(kv_dtype):
     return quantized(np.random.default_rng(1).standard_normal((8, 2, G, 16, E)), kv_dtype)
 
 
+@pytest.mark.by_day("int8")
 def test_what_is_appended(here, batch, pages, kv_dtype):
     rng = np.random.default_rng(0)
     spec = RopeAppendSpec(**COMMON, **ROPE, kv_dtype=kv_dtype, rotary_dim=E)
@@ -53,6 +54,7 @@ def test_what_is_appended(here, batch, pages, kv_dtype):
     assert np.array_equal(written, np.zeros((G, E)))
 
 
+@pytest.mark.by_day("int4")
 def test_what_is_attended(here, batch, pages, kv_dtype):
     spec = AttentionSpec(**COMMON, kv_dtype=kv_dtype, scale=0.25)
     kernel = here.build(CpuKernels(here.isa).attention(spec))

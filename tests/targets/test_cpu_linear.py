@@ -52,6 +52,7 @@ def spec_of(n, k, scheme, scale_dtype):
 
 @pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
 @pytest.mark.parametrize(("n", "k"), SHAPES)
+@pytest.mark.by_day("344-172-q4-float16", "80-36-f16", "8-8-q8", "8-8-f32")
 def test_linear(any_machine, n, k, scheme, scale_dtype):
     check_linear(any_machine, n, k, scheme, scale_dtype)
 
@@ -131,6 +132,7 @@ def test_float_activations(int8_machines, scheme):
         assert np.array_equal(result, results[0])
 
 
+@pytest.mark.by_day("avx512", "avxvnni", "avx2float")
 def test_float16_scales_are_converted_exactly(more_machines):
     """Subnormal and negative ones too: the bits are those of the same scales as float32."""
     rng = np.random.default_rng(4)
@@ -158,6 +160,7 @@ def test_float16_scales_are_converted_exactly(more_machines):
         ("cortex-a72", "aarch64", r"\ssmlal\s", r"\ssdot\s"),
     ],
 )
+@pytest.mark.by_day("haswell", "cortex-a76")
 def test_code_for_other_machines(cpu, arch, instruction, absent, scheme):
     """The dot product is there, and nothing that such a CPU lacks."""
     target = Target({"kind": "llvm", "mcpu": cpu, "mtriple": f"{arch}-unknown-linux-gnu"})
@@ -270,6 +273,7 @@ def test_a_scale_of_zero_makes_weights_of_zero(any_machine, scheme, scale_dtype)
 
 @pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
 @pytest.mark.parametrize(("n", "k"), SHAPES)
+@pytest.mark.by_day("344-172-f32", "80-36-q4-float16", "8-8-q8")
 def test_embedding(here, n, k, scheme, scale_dtype):
     kernels = CpuKernels(here.isa)
     spec = EmbeddingSpec(vocab=n, dim=k, scheme=scheme, scale_dtype=scale_dtype)
@@ -283,6 +287,7 @@ def test_embedding(here, n, k, scheme, scale_dtype):
 
 @pytest.mark.parametrize("activation", [None, "gelu", "relu2"])
 @pytest.mark.parametrize("scheme", ["f32", "q8"])
+@pytest.mark.by_day("f32-gelu", "q8-relu2")
 def test_a_bias_and_an_activation_in_the_kernel_of_a_linear(any_machine, scheme, activation):
     """The bits of one kernel after the other."""
     rng = np.random.default_rng(6)

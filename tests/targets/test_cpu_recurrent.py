@@ -37,6 +37,7 @@ def test_short_conv(any_machine, spec):
 
 
 @pytest.mark.parametrize("spec", DELTAS, ids=lambda s: f"{s.key_dim}x{s.value_dim}")
+@pytest.mark.by_day("8x16", "6x20_1")
 def test_gated_delta(any_machine, spec):
     check_delta(any_machine.build, CpuKernels(any_machine.isa), spec)
 

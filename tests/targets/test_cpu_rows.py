@@ -36,6 +36,7 @@ def rotated(x, positions, inv_freq, scaling):
 
 
 @pytest.mark.parametrize(("h", "g", "e", "rotary", "eps", "kv_dtype"), ROPE)
+@pytest.mark.by_day("8-4-8-8-None", "4-2-128-128-1e-06-int8", "3-1-40-10")
 def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
     rng = np.random.default_rng(e)
     inv_freq = (10000.0 ** (-np.arange(rotary // 2) * 2 / rotary)).astype("float32")
@@ -105,6 +106,7 @@ def test_rope_far_out(make_batch, kind, position):
 
 
 @pytest.mark.parametrize("d", [5, 40, 64, 172, 2048])
+@pytest.mark.by_day("-5", "-172")
 def test_norms(any_machine, d):
     rng = np.random.default_rng(d)
     kernels, spec = CpuKernels(any_machine.isa), RMSNormSpec(dim=d, eps=1e-5)

@@ -24,6 +24,7 @@ CASES = [  # h, g, e, v_norm, kv, dtype of the cache
 
 
 @pytest.mark.parametrize(("h", "g", "e", "v_norm", "kv", "kv_dtype"), CASES)
+@pytest.mark.by_day("4-1-48-True-keys-int8", "3-1-20", "none")
 def test_values(here, make_batch, h, g, e, v_norm, kv, kv_dtype):
     rng = np.random.default_rng(e)
     inv_freq = np.append((10000.0 ** (-np.arange(e // 2 - 1) * 2 / e)), 0.0).astype("float32")

@@ -72,6 +72,7 @@ def behind(attend, table, first):
 POISON = 39  # a page of what is not a number
 
 
+@pytest.mark.by_day("37, None", "40, 5.0")
 def test_rows_have_the_same_bits_however_they_are_computed(attend, make_batch):
     h, g, e = attend.shape
     rng = np.random.default_rng(e)
@@ -101,6 +102,7 @@ def test_rows_have_the_same_bits_however_they_are_computed(attend, make_batch):
 @pytest.mark.parametrize(
     "attend", [c for c in CASES if c[4] and c[3] not in INTEGERS], indirect=True, ids=str
 )
+@pytest.mark.by_day("5, None", "40, 5.0")
 def test_tokens_that_a_row_does_not_see_have_no_influence(attend, make_batch):
     """Not even what is not a number, seen by other rows of the same tile."""
     h, g, e = attend.shape

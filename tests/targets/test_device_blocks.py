@@ -64,6 +64,7 @@ def test_rows_with_a_cut_block(build, name):
 
 
 @each
+@pytest.mark.by_day("opencl-Q4_K", "vulkan-Q5_K", "metal-NVFP4")
 def test_linear(build, scheme):
     k = columns_of(scheme)
     spec = LinearSpec(out_features=N, in_features=k, **scheme.kernel_spec())
@@ -84,6 +85,7 @@ def test_linear(build, scheme):
 
 
 @each
+@pytest.mark.by_day("opencl-NVFP4", "vulkan-Q8_0", "metal-affine4f16_g64")
 def test_embedding(build, scheme):
     k = columns_of(scheme)
     spec = EmbeddingSpec(vocab=N, dim=k, **scheme.kernel_spec())
@@ -95,6 +97,7 @@ def test_embedding(build, scheme):
     np.testing.assert_allclose(y, scheme.decode(stored, k)[tokens], rtol=rtol, atol=rtol)
 
 
+@pytest.mark.nightly
 def test_fused(build):
     """Norm, gate and a residual around a linear of blocks, where launches bind enough tensors."""
     scheme = record("Q4_K")
@@ -117,6 +120,7 @@ def test_fused(build):
 
 @pytest.mark.parametrize(("unit", "bound"), [("simdgroups", 2e-6), ("cooperative_matrices", 6e-4)])
 @pytest.mark.parametrize("name", ["Q6_K", "affine4f16_g64"])
+@pytest.mark.by_day("Q6_K-simdgroups", "affine4f16_g64-cooperative")
 def test_matrix_units(name, unit, bound):
     """Float32 matrices, and float16 ones, to which weights and x are rounded; both emulated."""
     scheme, k = record(name), 256

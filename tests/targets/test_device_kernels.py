@@ -34,6 +34,7 @@ KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768)
         (130, 1088, "q4", "float16"),  # several groups a lane, columns beyond two tiles
     ],
 )
+@pytest.mark.by_day("opencl-70-172-q4", "vulkan-70-172-q8", "metal-70")
 def test_linear(build, n, k, scheme, scale_dtype):
     rng = np.random.default_rng(n + k)
     spec = LinearSpec(out_features=n, in_features=k, scheme=scheme, scale_dtype=scale_dtype)
@@ -55,6 +56,7 @@ def test_linear(build, n, k, scheme, scale_dtype):
 
 
 @pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
+@pytest.mark.by_day("opencl", "metal-q8")
 def test_embedding(build, scheme, scale_dtype):
     n, k = 30, 44
     spec = EmbeddingSpec(vocab=n, dim=k, scheme=scheme, scale_dtype=scale_dtype)
@@ -65,6 +67,7 @@ def test_embedding(build, scheme, scale_dtype):
 
 
 @pytest.mark.parametrize("d", [5, 172, 1000])
+@pytest.mark.by_day("opencl", "metal")
 def test_norms(build, d):
     rng = np.random.default_rng(d)
     spec = RMSNormSpec(dim=d, eps=1e-5)
@@ -105,6 +108,7 @@ CACHED = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**
 
 
 @pytest.mark.parametrize(("h", "g", "e", "rotary", "eps", "dtype"), ROPE)
+@pytest.mark.by_day("opencl-9", "metal")
 def test_rope_append(build, make_batch, h, g, e, rotary, eps, dtype):
     rng = np.random.default_rng(e)
     inv_freq = (10000.0 ** (-np.arange(rotary // 2) * 2 / rotary)).astype("float32")
@@ -196,6 +200,7 @@ def values(rng, *shape, dtype="float32"):
     return converted(rng.standard_normal(shape), dtype)
 
 
+@pytest.mark.by_day("vulkan")
 def test_attention_over_a_mixed_batch(attend, make_batch):
     (h, g, e, dtype), run = attend
     rng = np.random.default_rng(e)
@@ -210,6 +215,7 @@ def test_attention_over_a_mixed_batch(attend, make_batch):
     np.testing.assert_allclose(out, reference(q, batch, pages, e**-0.5), atol=3e-6)
 
 
+@pytest.mark.by_day("metal")
 def test_attention_of_a_cut_prompt_has_the_same_bits(attend, make_batch):
     (h, g, e, dtype), run = attend
     rng = np.random.default_rng(3)
@@ -225,6 +231,7 @@ def test_attention_of_a_cut_prompt_has_the_same_bits(attend, make_batch):
         assert np.array_equal(mixed[0], mixed[-1])
 
 
+@pytest.mark.by_day("opencl")
 def test_stale_memory_has_no_influence(attend, make_batch):
     """Neither what a page holds beyond a row, be it NaN, nor pages of others."""
     (h, g, e, dtype), run = attend

@@ -31,6 +31,7 @@ def test_short_conv(build, spec):
 
 
 @pytest.mark.parametrize("spec", DELTAS, ids=lambda s: f"{s.key_dim}x{s.value_dim}")
+@pytest.mark.by_day("opencl-8x16", "vulkan-32x32", "metal-6x20_0")
 def test_gated_delta(build, spec):
     check_delta(build, KERNELS, spec)
 

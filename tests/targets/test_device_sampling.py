@@ -78,6 +78,7 @@ def run(folder, requests, finish=Finish.LENGTH, **config):
 
 
 @pytest.mark.gpu
+@pytest.mark.nightly
 def test_the_tokens_are_those_of_whole_rows(folder):
     few, stats = run(folder, SETTINGS.values())
     whole, other = run(folder, [replace(p, bias=WHOLE) for p in SETTINGS.values()])

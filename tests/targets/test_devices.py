@@ -70,6 +70,7 @@ def logits(model, prompt):
 
 @pytest.mark.gpu
 class TestModels:
+    @pytest.mark.by_day("opencl")
     def test_logits_are_those_of_transformers(self, kind, case):
         prompts = prompts_of(case.model)
         run = Runner(case.compiled(kind), device=kind)
@@ -92,6 +93,7 @@ class TestModels:
         assert np.array_equal(np.concatenate(mixed), alone)
 
     @pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.nightly), 4])
+    @pytest.mark.by_day("vulkan")
     def test_the_core_gives_the_tokens_of_the_cpu(self, kind, case, batch):
         prompts = short_prompts(case.model, batch)
         outputs = {t: greedy(case.compiled(t), prompts) for t in ("cpu", kind)}
@@ -99,6 +101,7 @@ class TestModels:
         assert outputs[kind] == outputs["cpu"]
 
     @pytest.mark.parametrize("batch", [1, 4])
+    @pytest.mark.by_day("vulkan-llama-4")
     def test_shared_pages_of_a_prefix_change_no_token(self, kind, case, batch):
         """Against the CPU, where each sequence has pages of its own."""
         rng = np.random.default_rng(9)
@@ -144,6 +147,7 @@ def test_small_groups_give_the_same_logits(kind, tmp_path):
 
 
 @pytest.mark.gpu
+@pytest.mark.by_day("vulkan")
 def test_the_default_scheme(kind, tmp_path):
     """4-bit weights; scales, norms, keys, values and activations are halves.
 

@@ -57,6 +57,7 @@ def lowered(preset):
     return relax.transform.RewriteDataflowReshape()(mod)  # the first of the link phase: views
 
 
+@pytest.mark.nightly
 def test_a_token_takes_few_launches():
     mod = lowered(find("webgpu"))
     assert total(mod, DECODE) == BROWSER * LAYERS + 4

@@ -73,6 +73,7 @@ def fused_linear(build, kernels, spec, rng):
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.by_day("opencl-norm", "vulkan-residual", "metal-norm and gate")
 def test_fused_linear(build, case):
     spec = spec_of(CASES[case])
     rng = np.random.default_rng(spec.out_features + spec.in_features)

@@ -155,6 +155,7 @@ def test_rows_go_to_kernels_for_rows_like_them(step, native):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.by_day("llama")
 def test_a_token_takes_few_launches(name):
     mod = lowered(name, BROWSER)
     assert total(mod, DECODE) == 4 * LAYERS + 4 <= 120

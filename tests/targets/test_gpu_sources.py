@@ -103,6 +103,7 @@ def source(func, kind):
 
 
 @pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.by_day("webgpu")
 def test_every_kernel_compiles(kind):
     limits = WEBGPU if kind == "webgpu" else USUAL
     for name, func in kernels(GpuKernels(limits, DEVICES[kind])).items():
@@ -119,6 +120,7 @@ def test_every_kernel_compiles(kind):
 
 
 @pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.by_day("metal")
 def test_no_kernel_takes_sine_or_cosine_of_the_device(kind):
     """WGSL and Vulkan promise 2^-11, within [-pi, pi] alone; Metal's fast math is no better."""
     made = kernels(GpuKernels(USUAL, DEVICES[kind]))
@@ -134,6 +136,7 @@ def demands(func):
     return [(p.count("var<storage"), sum(4 * int(n) for n in re.findall(shared, p))) for p in parts]
 
 
+@pytest.mark.nightly
 def test_webgpu_gets_no_kernel_beyond_its_limits():
     found = {
         name: demands(func) for name, func in kernels(GpuKernels(WEBGPU, DEVICES["webgpu"])).items()
@@ -145,6 +148,7 @@ def test_webgpu_gets_no_kernel_beyond_its_limits():
     assert demands(unlimited["norm_rope"])[0][0] == 9  # what the limit is for
 
 
+@pytest.mark.nightly
 def test_opencl_loads_and_stores_halves_without_computing_with_them():
     made = kernels(GpuKernels(USUAL, DEVICES["opencl"]))
     for name in ("fused_float_linear", "paged_attention"):
@@ -183,6 +187,7 @@ HEADS = [  # of query, of keys and values, elements of each: those of real model
 
 
 @pytest.mark.parametrize(("heads", "kv_heads", "head_dim"), HEADS)
+@pytest.mark.by_day("4-1-256")
 def test_attention_of_any_heads_compiles(heads, kv_heads, head_dim):
     """TVM adds the barriers that it misses, which it cannot do everywhere."""
     attention = PagedAttentionSpec(

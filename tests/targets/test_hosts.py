@@ -61,6 +61,7 @@ BY_DAY = (("iphone", None), ("android", None), ("cpu", "arm64-apple-macos13.0"))
     ("target", "host"),
     [pytest.param(*made, marks=[] if made in BY_DAY else pytest.mark.nightly) for made in MADE],
 )
+@pytest.mark.by_day("android")
 def test_objects_are_the_host_s(model, target, host):
     limits = Limits(max_batch=8, prefill_chunk=64)
     if target == "android:vulkan":
@@ -104,6 +105,7 @@ def test_objects_for_linux_are_elf_with_and_without_a_linker(model, monkeypatch)
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_a_program_finds_the_model_that_is_linked_into_it(model, monkeypatch, tmp_path):
     """As an app does it, with this machine in the part of the phone."""
     here, expected = hosts.here(), Runner(compiled(model)).step({0: [3, 1, 4]})[0]

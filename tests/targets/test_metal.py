@@ -40,6 +40,7 @@ def driven_from_here(monkeypatch):
 @pytest.mark.cpu
 @pytest.mark.usefixtures("driven_from_here")
 class TestMetal:
+    @pytest.mark.nightly
     def test_logits_are_those_of_transformers(self, case):
         rng = np.random.default_rng(3)
         prompts = [rng.integers(0, case.model.config.vocab_size, n).tolist() for n in LENGTHS]
@@ -62,6 +63,7 @@ class TestMetal:
         assert [len(tokens) for tokens in told["cpu"]] == [12, 12]
         assert told["metal"] == told["cpu"]
 
+    @pytest.mark.nightly
     def test_weights_of_four_bits(self, tmp_path):
         """The default scheme: scales, norms, keys, values and activations are halves."""
         metal.device()

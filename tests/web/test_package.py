@@ -33,6 +33,7 @@ def test_its_own_tests(compiled):
     run("node", "--test", *tests)
 
 
+@pytest.mark.nightly
 def test_the_demo_model(compiled, place):
     tests = sorted(str(p) for p in (compiled / "test" / "with_model").glob("*.test.js"))
     run("node", "--test", *tests, WHERRY_MODEL=str(place / "models" / "demo"))

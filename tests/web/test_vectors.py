@@ -51,6 +51,7 @@ def both(request, tools, compiled, tmp_path_factory):
 
 
 @pytest.mark.cpu
+@pytest.mark.by_day("embedder", "reranker")
 def test_answers_are_pythons(both):
     name, told, engine = both
     for row, found in zip(rows(VECTORS, name), told, strict=False):

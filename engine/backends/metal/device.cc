@@ -22,7 +22,7 @@ bool can_blit(size_t from_offset, size_t to_offset, size_t bytes) {
   return (from_offset | to_offset | bytes) % kBlitAlignment == 0;
 }
 
-backends::FoundDevices find() {
+backends::FoundDevices enumerate() {
   AutoreleasePool pool;
   backends::FoundDevices found;
   Own device(MTLCreateSystemDefaultDevice());
@@ -198,7 +198,7 @@ backends::Devices& devices() {
   // The device is never destroyed, because tensors of static storage duration may outlive any
   // order of destruction.
   static auto* all = new backends::Devices(
-      kDLMetal, "Metal", "Apple's systems have one, but not all virtual machines", find);
+      kDLMetal, "Metal", "Apple's systems have one, but not all virtual machines", enumerate);
   return *all;
 }
 

@@ -40,7 +40,7 @@ void wait_for(Event done) {
 
 Memory memory_of(const void* data) { return static_cast<const Buffer*>(data)->memory; }
 
-backends::FoundDevices find() {
+backends::FoundDevices enumerate() {
   backends::FoundDevices found;
   for (Bits types : {kTypeGpu | kTypeAccelerator, kTypeCpu}) {
     for (Platform platform : platforms()) {
@@ -249,7 +249,7 @@ backends::Devices& devices() {
   // The devices are never destroyed, because tensors of static storage duration may outlive any
   // order of destruction.
   static auto* all = new backends::Devices(kDLOpenCL, "OpenCL",
-                                           "pocl-opencl-icd is one that runs on the CPU", find);
+                                           "pocl-opencl-icd is one that runs on the CPU", enumerate);
   return *all;
 }
 

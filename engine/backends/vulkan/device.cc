@@ -56,7 +56,7 @@ Access access(const void* data, VkDeviceSize offset, VkDeviceSize bytes, bool wr
   return {buffer->block, begin, begin + bytes, written};
 }
 
-backends::FoundDevices find() {
+backends::FoundDevices enumerate() {
   backends::FoundDevices found;
   for (PhysicalDevice& physical : physical_devices()) {
     found.devices.push_back(std::make_unique<VulkanDevice>(std::move(physical)));
@@ -253,7 +253,7 @@ backends::Devices& devices() {
       kDLVulkan, "Vulkan",
       "it takes a driver with Vulkan 1.1 (Debian's mesa-vulkan-drivers has one that runs on the "
       "CPU)",
-      find);
+      enumerate);
   return *all;
 }
 

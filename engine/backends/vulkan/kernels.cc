@@ -13,7 +13,7 @@ constexpr char kFormat[] = "wherry-spirv-2";
 constexpr size_t kExtras = 5, kOfEdition = 5;  // numbers per kernel; numbers per edition
 constexpr uint32_t kSpirvMagic = 0x07230203;
 
-void check(const std::string& name, const KernelInfo& info) {
+void check_kernel(const std::string& name, const KernelInfo& info) {
   uint32_t magic = 0;
   if (info.spirv.size() >= sizeof magic) std::memcpy(&magic, info.spirv.data(), sizeof magic);
   if (magic != kSpirvMagic || info.spirv.size() % 4 != 0) {
@@ -78,7 +78,7 @@ std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
     KernelInfo info;
     info.call = backends::read_call(reader);
     info.spirv = reader.text();
-    check(name, info);
+    check_kernel(name, info);
     info.shared_memory = static_cast<uint32_t>(info.call.extras[0]);
     info.half = info.call.extras[1] != 0;
     for (size_t i = 0; i < 3; ++i) info.threads[i] = static_cast<uint32_t>(info.call.extras[2 + i]);

@@ -22,14 +22,14 @@ void require_words(const char* what, size_t offset, size_t bytes) {
                             << ": WebGPU copies multiples of " << kWord;
 }
 
-backends::FoundDevices find() {
+backends::FoundDevices enumerate() {
   backends::FoundDevices found;
   found.devices.push_back(std::make_unique<WebGpuDevice>());
   return found;
 }
 
 backends::Devices& devices() {
-  static auto* all = new backends::Devices(kDLWebGPU, "WebGPU", "the page gave none", find);
+  static auto* all = new backends::Devices(kDLWebGPU, "WebGPU", "the page gave none", enumerate);
   return *all;
 }
 

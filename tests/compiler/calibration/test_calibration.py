@@ -102,6 +102,7 @@ def results(w: np.ndarray, x: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
         *nightly("qwen3_moe", "gemma4-experts", "qwen3_next", "mamba2", "recurrent_gemma"),
     ],
 )
+@pytest.mark.by_day("llama", "deepseek_v3")
 def test_the_program_computes_what_transformers_does(tmp_path, name):
     """With exact weights."""
     case = CASES[name]
@@ -159,6 +160,7 @@ def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, 
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("quant", ["q4f16_1", "q3_k", "auto:3.8"])
+@pytest.mark.by_day("q3_k")
 def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
     """Also in block types, and where the matrices of a parameter have different ones."""
     source = tmp_path / "source"
@@ -204,6 +206,7 @@ def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
 @pytest.mark.parametrize(
     "name", ["qwen3_moe", *nightly("deepseek_v3", "gpt_oss", "mamba2", "lfm2_moe", "qwen3_next")]
 )
+@pytest.mark.nightly
 def test_experts_and_recurrent_layers_have_less_error_than_by_search(tmp_path, name, monkeypatch):
     """At the end of the model; a conversion that ended early is resumed."""
     case, source = CASES[name], tmp_path / "source"

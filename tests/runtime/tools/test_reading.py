@@ -291,6 +291,7 @@ LONG = {  # output before, repeated piece, output after
 
 
 @pytest.mark.parametrize("name", LONG)
+@pytest.mark.by_day("escapes", "arguments", "items")
 def test_the_cost_grows_as_the_length(name):
     """A character costs the same at the beginning of 100,000 and at their end."""
     family, before, piece, after = LONG[name]
