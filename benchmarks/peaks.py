@@ -35,7 +35,7 @@ class Unit:
 
 
 def _int8(isa: Isa, source: Any, sums: Any) -> None:
-    dot = int8_dot(isa.dot, "q4")
+    dot = int8_dot(isa, "q4")
     assert dot is not None, "the caller asks for what the CPU has"
     operands = [v.let(source[v.span(16 * j, dot.lanes)]) for j in range(_WORDS)]
     word = v.let(source[v.span(128, dot.lanes)])
@@ -73,7 +73,7 @@ def _bf16(_isa: Isa, _source: Any, _sums: Any) -> None:
 
 
 def _dot_lanes(isa: Isa) -> int:
-    dot = int8_dot(isa.dot, "q4")
+    dot = int8_dot(isa, "q4")
     return dot.lanes if dot else 0
 
 

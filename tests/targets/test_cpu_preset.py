@@ -64,7 +64,7 @@ def test_activations():
     exact = level.with_activations("float")
     presets = (exact, *exact.variants)
     assert len(presets) == 5 and {p.activations for p in presets} == {"float"}
-    assert {dot(p) for p in presets} == {"none"}
+    assert all(p.kernels.kernels.isa.float_rows for p in presets)
     assert exact.features == level.features
     assert exact.with_activations("float") is exact
     old = find("cpu:x86-64")  # no dot product

@@ -1,7 +1,8 @@
-"""Linears and embeddings whose weights are in a block format, with an int8 dot product.
+"""Linears and embeddings whose weights are in a block format, for CPUs with an int8 dot product.
 
 As in `quantized_linear`, activations become int8 in a workspace, integers are exact, and groups are
-added in ascending order, so a row's bits do not depend on its tile.
+added in ascending order, so a row's bits do not depend on its tile. With float activations, weights
+become float32 instead (block_float_tiles.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from wherry.ops.blocks import FORMATS, TRELLIS, BlockFormat
 from wherry.targets.kernels.kernel_set import PackedLinear
 
 from . import vector as v
+from .block_float_tiles import HEIGHTS, block_float_tile
 from .block_layout import OPERANDS, pack_blocks, packed_parameters, packed_shapes, words
 from .block_tiles import BlockWeights, block_tile, float_of
 from .function import prim_func
@@ -29,6 +31,9 @@ from .quantize_rows import Int8Rows, quantize_row
 from .quantized_linear import rows_together
 from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
 
+# emits a kernel's body, as `prim_func` takes it
+_Emit = Callable[[dict[str, Any], dict[str, Any]], None]
+
 
 def block_linear(spec: LinearSpec, isa: Isa) -> PackedLinear | None:
     """Return the kernels of a linear; None without an int8 dot product."""
@@ -37,18 +42,35 @@ def block_linear(spec: LinearSpec, isa: Isa) -> PackedLinear | None:
     if dot is None:
         return None
     parameters = [("x", ("m", k), "float32"), *packed_parameters(spec), ("y", ("m", n), "float32")]
+    emit = (_float_body if isa.float_rows else _int8_body)(spec, dot)
     return PackedLinear(
         weights=packed_shapes(spec),
         pack=pack_blocks(spec),
-        compute=prim_func(parameters, _compute(spec, dot)),
+        compute=prim_func(parameters, emit),
     )
 
 
-def _compute(spec: LinearSpec, dot: Int8Dot) -> Callable[[dict[str, Any], dict[str, Any]], None]:
-    """Return the function that emits the kernel's body, as `prim_func` takes it."""
-    own, n, k = FORMATS[spec.scheme], spec.out_features, spec.in_features
-    loop = T.parallel if n * k * words(own) // 8 >= PARALLEL_BYTES else T.serial
-    together = rows_together(k)
+def _float_body(spec: LinearSpec, dot: Int8Dot) -> _Emit:
+    """Return the function that emits the kernel's body with float32 rows."""
+    own, loop = FORMATS[spec.scheme], _panel_loop(spec)
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        weights = BlockWeights(own, b["W"], b["S"], b.get("U"))
+        with loop(int(b["W"].shape[0])) as p:
+
+            def tile(height: int, row: Any) -> None:
+                rows = [row + i for i in range(height)]
+                block_float_tile(b["x"], weights, p, dot, rows, partial(_store, b["y"], rows, p))
+
+            over_rows(sizes["m"], HEIGHTS, tile)
+
+    return emit
+
+
+def _int8_body(spec: LinearSpec, dot: Int8Dot) -> _Emit:
+    """Return the function that emits the kernel's body with int8 rows."""
+    own, k = FORMATS[spec.scheme], spec.in_features
+    loop, together = _panel_loop(spec), rows_together(k)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         X, Y, m = b["x"], b["y"], sizes["m"]
@@ -66,6 +88,12 @@ def _compute(spec: LinearSpec, dot: Int8Dot) -> Callable[[dict[str, Any], dict[s
             over_rows(T.min(m - block * together, together), dot.heights, tile)
 
     return emit
+
+
+def _panel_loop(spec: LinearSpec) -> Any:
+    """Return the loop over panels: parallel where the weights are large."""
+    stored_bytes = spec.out_features * spec.in_features * words(FORMATS[spec.scheme]) // 8
+    return T.parallel if stored_bytes >= PARALLEL_BYTES else T.serial
 
 
 def _store(Y: Any, rows: list[Any], p: Any, i: int, sums: Any) -> None:

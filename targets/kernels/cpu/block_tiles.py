@@ -103,8 +103,8 @@ def _group(
     p, g, columns = at
     lanes, halves = dot.lanes, weights.halves
     loaded = [weights.W[p, g, j, columns] for j in range(int(weights.W.shape[2]))]
-    operands = _operands(weights.format, loaded, dot)
-    scales, minimums = _scales(weights, at, dot)
+    operands = operands_of(weights.format, loaded, dot)
+    scales, minimums = scales_of(weights, at, dot)
     each = OPERANDS // halves
     for row, row_sums in zip(rows, sums, strict=True):
         words = words_of(x.integers, row, g, dot)
@@ -127,7 +127,7 @@ def _from(words: Words, first: int) -> Words:
     return lambda j: words(first + j)
 
 
-def _operands(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
+def operands_of(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
     """Emit the eight operands of a group, four bytes each lane."""
     lanes = dot.lanes
 
@@ -201,7 +201,7 @@ def _fields(word: Any, bits: int, index: int, place: int, lanes: int) -> Any:
     return T.bitwise_and(moved, T.broadcast(T.int32(mask), lanes))
 
 
-def _scales(
+def scales_of(
     weights: BlockWeights, at: tuple[Any, Any, Any], dot: Int8Dot
 ) -> tuple[list[Any], list[Any]]:
     """Emit the scale of each half of a group, and the minimums that they have or need, or []."""

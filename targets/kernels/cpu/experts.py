@@ -23,6 +23,7 @@ from . import vector as v
 from .bf16_experts import Bf16Experts
 from .bf16_linear import LEAST
 from .bf16_tiles import Strip
+from .block_float_tiles import HEIGHTS, block_float_tile
 from .block_tiles import BlockWeights, block_tile
 from .elementwise import gelu_tanh
 from .expert_layout import pack_experts, packed_parameters, packed_shapes, units
@@ -189,7 +190,7 @@ class _Emitter:
             return self._block_tiles(FORMATS[spec.scheme])
         if spec.scheme not in LAYOUTS:
             return heights_of(isa), partial(_float_sums, x, W, isa)
-        dot, layout = int8_dot(isa.dot, spec.scheme), LAYOUTS[spec.scheme]
+        dot, layout = int8_dot(isa, spec.scheme), LAYOUTS[spec.scheme]
         if dot is None:
             emit = partial(integer_tile, x, W, self.b["S"])
             return float_heights(isa), partial(
@@ -206,6 +207,11 @@ class _Emitter:
         dot = block_dot(self.isa, own)
         assert dot is not None, "`expert_linear` has asked"
         weights = BlockWeights(own, self.b["W"], self.b["S"], self.b.get("U"))
+        if self.isa.float_rows:
+            emit = partial(block_float_tile, self.b["x"], weights)
+            return HEIGHTS, partial(
+                _panel_sums, lambda p, some, epilogue: emit(p, dot, some, epilogue)
+            )
         rows = self._int8_rows(weights.halves, weights.zero(dot), dot.exact)
         return dot.heights, partial(
             _panel_sums,

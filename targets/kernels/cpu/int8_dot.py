@@ -51,9 +51,9 @@ class Int8Dot:
     lookup64: Literal["vbmi", "neon", "16"] = "16"
 
 
-def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
-    """Return the dot product of an instruction set for a weight scheme; None for "none"."""
-    return (_NIBBLES if scheme == "q4" else _BYTES).get(kind)
+def int8_dot(isa: Isa, scheme: Scheme) -> Int8Dot | None:
+    """Return the dot product of an instruction set for a weight scheme; None: float rows."""
+    return None if isa.float_rows else (_NIBBLES if scheme == "q4" else _BYTES).get(isa.dot)
 
 
 def block_dot(isa: Isa, own: BlockFormat) -> Int8Dot | None:

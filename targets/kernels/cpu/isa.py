@@ -20,6 +20,8 @@ class Isa:
     registers: int  # number of vector registers
     fma: bool  # whether hardware has fused multiply-add
     dot: Dot = "none"
+    # whether linears multiply float32 rows; `dot` says then how block formats are unpacked
+    float_rows: bool = False
     vbmi: bool = False  # whether one instruction looks up bytes in a table of 64 (AVX512-VBMI)
     amx: bool = False  # whether it has matrix units for bfloat16, see bf16_tiles.py
 

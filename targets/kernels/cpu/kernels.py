@@ -69,7 +69,7 @@ class CpuKernels:
     def __init__(self, isa: Isa, activations: Literal["int8", "float", "bf16"] = "int8") -> None:
         self.isa = replace(
             isa,
-            dot="none" if activations == "float" else isa.dot,
+            float_rows=activations == "float",
             amx=isa.amx and activations == "bf16",
         )
         # Block formats that linears and embeddings read, see `KernelsByName`.

@@ -43,7 +43,7 @@ _LEAST_ROWS = 64
 
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
     """Return the kernels of a linear whose scheme is "q4" or "q8"."""
-    dot = int8_dot(isa.dot, spec.scheme)
+    dot = int8_dot(isa, spec.scheme)
     compute = _int8_compute(spec, dot, isa) if dot else _float_compute(spec, isa)
     return PackedLinear(
         weights=packed_shapes(spec),
