@@ -61,9 +61,8 @@ class Host:
         listed = [{"source": t.source, "variables": sorted(t.variables)} for t in templates]
         data = json.dumps({**model, "templates": listed}).encode()
         self._handle = c_void_p()
-        self._grammars: dict[
-            int, OutputGrammar
-        ] = {}  # by the requests' ids, until C++ releases them
+        # by the requests' ids, until C++ releases them
+        self._grammars: dict[int, OutputGrammar] = {}
         self._mask = abi.MASK(self._mask_of)
         self._release = abi.RELEASE(lambda id: self._grammars.pop(id, None) and None)
         self._check(
@@ -100,7 +99,7 @@ class Host:
             RequestError: the request cannot be served.
             WherryError: the core refuses it.
         """
-        data = body_of(request.fields)
+        data = request.body or body_of(request.fields)
         options = json.dumps({"task": request.task, **request.options}).encode()
         self._services.begin(caller, on_add)
         self._check(self._library.wherry_host_start(self._handle, id, data, len(data), options))

@@ -38,11 +38,13 @@ class HostRequest:
         task: what it asks for.
         fields: its fields, as clients of OpenAI's API send them.
         options: members of RequestOptions (app/chat/request_options.h).
+        body: the fields as JSON, if they were checked; None: `Host` writes it.
     """
 
     task: Task
     fields: Mapping[str, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
+    body: bytes | None = None
 
     @property
     def writes(self) -> bool:
@@ -79,8 +81,8 @@ def _dumped(value: Any) -> Any:
     raise TypeError(f"a value is of type {type(value).__name__}")
 
 
-def checked(task: Task, fields: Any) -> None:
-    """Validate a request without a model.
+def checked(task: Task, fields: Any) -> bytes:
+    """Validate a request without a model, and return its JSON.
 
     Raises:
         RequestError: a field is missing or wrong, or would change the response if it were ignored;
@@ -89,6 +91,7 @@ def checked(task: Task, fields: Any) -> None:
     library, data = abi.open_host(), body_of(fields)
     if library.wherry_request_check(task.encode(), data, len(data)):
         raise error_of(json.loads(library.wherry_host_last_error()))
+    return data
 
 
 def of_arguments(task: Task, fields: Mapping[str, Any]) -> HostRequest:
@@ -110,5 +113,4 @@ def of_arguments(task: Task, fields: Mapping[str, Any]) -> HostRequest:
     # Found before a missing field is, which may be the one that is misspelled.
     if names := sorted(given.keys() - {*own, *others}):
         raise UsageError(f"Unknown arguments {misnamed(names, own)}; accepted are {', '.join(own)}")
-    checked(task, given)
-    return HostRequest(task, given)
+    return HostRequest(task, given, body=checked(task, given))

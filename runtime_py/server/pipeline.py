@@ -77,9 +77,10 @@ class AsWritten:
 
 @dataclass(slots=True)
 class Body:
-    """The body of a request in OpenAI's shapes, which C++ reads."""
+    """The body of a request in OpenAI's shapes, which C++ reads: its fields, and their JSON."""
 
     fields: Any
+    json: bytes | None
     model: str
     stream: bool | None
 
@@ -88,9 +89,9 @@ def body_parser(task: Task) -> Callable[[Any], Body]:
     """Return a function that validates the body of a request of this task."""
 
     def parsed(fields: Any) -> Body:
-        checked(task, fields)
+        json = checked(task, fields)
         streams = task in ("chat", "completion") and fields.get("stream")
-        return Body(fields, fields.get("model") or "", streams)
+        return Body(fields, json, fields.get("model") or "", streams)
 
     return parsed
 
@@ -119,7 +120,7 @@ def endpoint_of(task: Task, parse: Callable[[Any], Body] | None = None) -> Endpo
     """Return the endpoint of a path in OpenAI's shapes."""
 
     def plan(_: LoadedModel, body: Body, caller: Caller) -> tuple[HostRequest, Writer]:
-        return HostRequest(task, body.fields), AsWritten()
+        return HostRequest(task, body.fields, body=body.json), AsWritten()
 
     return Endpoint(parse or body_parser(task), plan)
 

@@ -24,7 +24,7 @@ def _cutting(fields: Any) -> Body:
     """Return a request whose texts are cut unless it says otherwise, as at Cohere and Jina."""
     body = body_parser("rerank")(fields)
     if fields.get("truncate") is None:
-        body.fields = {**fields, "truncate": True}
+        body.fields, body.json = {**fields, "truncate": True}, None
     return body
 
 
