@@ -10,10 +10,7 @@ set_target_properties(wherry_reading PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE 
 if(WIN32)  # its linker takes whole objects, and asks for all that they need
   set_target_properties(wherry_reading PROPERTIES UNITY_BUILD OFF)
 endif()
-foreach(source IN LISTS _reading_sources)
-  cmake_path(GET source PARENT_PATH _room)
-  set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${_room})
-endforeach()
+wherry_unity_rooms("${CMAKE_CURRENT_SOURCE_DIR}" ${_reading_sources})
 target_include_directories(wherry_reading PUBLIC
   "${CMAKE_CURRENT_SOURCE_DIR}" engine engine/include app/include)
 if(NOT MSVC)

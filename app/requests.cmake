@@ -11,10 +11,7 @@ set_target_properties(wherry_requests PROPERTIES UNITY_BUILD_MODE GROUP
 if(WIN32)  # its linker takes whole objects, and asks for all that they need
   set_target_properties(wherry_requests PROPERTIES UNITY_BUILD OFF)
 endif()
-foreach(source IN LISTS _request_sources)
-  cmake_path(GET source PARENT_PATH _room)
-  set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${_room})
-endforeach()
+wherry_unity_rooms("${CMAKE_CURRENT_SOURCE_DIR}" ${_request_sources})
 if(NOT MSVC)
   target_compile_options(wherry_requests PRIVATE -ffunction-sections -fdata-sections)
 endif()
