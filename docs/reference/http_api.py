@@ -14,6 +14,7 @@ from wherry.data import read
 from wherry.runtime import create_app
 from wherry.runtime.server.endpoints.described import description_of
 from wherry.runtime.server.endpoints.shapes.fields import SamplingFields
+from wherry.runtime.server.endpoints.shapes.openai import MODEL, RequestFields
 
 from .fields import comments_of, table
 
@@ -79,7 +80,7 @@ def page() -> str:
     # /v1/models answers as /models, too: the page names the longer one.
     routes = [r for r in routes if f"/v1{r[1]}" not in paths]
     parts = [_HEAD]
-    kinds: dict[type, None] = {}
+    kinds: dict[type | RequestFields, None] = {}
     for title in _SECTIONS:
         mine = [r for r in routes if _section(r[1]) == title]
         rows = [list(_row(method, path, handler)) for method, path, handler in mine]
@@ -96,7 +97,7 @@ def _section(path: str) -> str:
     return max(fits)[1]
 
 
-def _request(handler: Any) -> type[BaseModel] | None:
+def _request(handler: Any) -> type[BaseModel] | RequestFields | None:
     known = description_of(handler)
     return known.request if known else None
 
@@ -108,17 +109,24 @@ def _row(method: str, path: str, handler: Any) -> Iterator[str]:
     yield f"[{_title(kind)}](#{_title(kind).lower()})" if kind else ""
 
 
-def _title(kind: type) -> str:
-    """The name of a class; classes of one name in two protocols have the protocol's, too."""
+def _title(kind: type | RequestFields) -> str:
+    """The name of a request; classes of one name in two protocols have the protocol's, too."""
+    if isinstance(kind, RequestFields):
+        return kind.name
     room = kind.__module__.split(".")[-2].capitalize()
     return f"{room}{kind.__name__}" if kind.__name__ == "CountRequest" else kind.__name__
 
 
-def _fields(kind: type[BaseModel]) -> str:
-    said = comments_of(kind)
-    schema = TypeAdapter(kind).json_schema()
+def _fields(kind: type[BaseModel] | RequestFields) -> str:
+    if isinstance(kind, RequestFields):
+        schema = kind.schema
+        said = {row["name"]: row.get("says", "") for row in kind.rows}
+        samples = "sampling" in kind.groups
+    else:
+        schema = TypeAdapter(kind).json_schema()
+        said = comments_of(kind)
+        samples = kind is not SamplingFields and issubclass(kind, SamplingFields)
     required = schema.get("required", [])
-    own = () if issubclass(kind, SamplingFields) else schema["properties"]
     rows = [
         [
             f"`{name}`" + (" (required)" if name in required else ""),
@@ -126,16 +134,16 @@ def _fields(kind: type[BaseModel]) -> str:
             said.get(name, ""),
         ]
         for name, field in sorted(schema["properties"].items(), key=lambda f: f[0] not in required)
-        if kind is SamplingFields or name not in SamplingFields.model_fields or name in own
+        if not samples or name not in SamplingFields.model_fields
     ]
-    also = ""
-    if kind is not SamplingFields and issubclass(kind, SamplingFields):
-        also = "\nIt has the [fields of sampling](#samplingfields), too.\n"
+    also = "\nIt has the [fields of sampling](#samplingfields), too.\n" if samples else ""
     return f"## {_title(kind)}\n\n{table(['field', 'type', 'meaning'], rows)}\n{also}"
 
 
 def _type(schema: Any) -> str:
     """A JSON Schema in a few words."""
+    if schema == MODEL:
+        return "string"
     if "$ref" in schema:
         return str(schema["$ref"].rpartition("/")[2].rpartition("__")[2])
     if "enum" in schema or "const" in schema:

@@ -54,78 +54,41 @@ def _rows(data: Any) -> list[str]:
 
 
 def python_fields() -> str:
-    """Pydantic's classes of the fields."""
-    groups = read("request_fields")
+    """Pydantic's class of the fields of sampling, which other protocols have, too."""
     made = [_PYTHON_HEAD]
-    for group, (base, says) in _GROUPS.items():
-        made += ["", "", f"class {group.capitalize()}Fields({base}):", f'    """{says}"""', ""]
-        for row in groups[group]:
-            line = f"    {row['name']}: {_python_type(row)}"
-            note = f"  # {row['says']}" if "says" in row else ""
-            if len(line + note) > _WIDE:
-                made += [f"    {note.strip()}"] if note else []
-                note = ""
-            if len(line) > _WIDE:
-                line = f"{line.removesuffix('None')}(\n        None\n    )"
-            made.append(line + note)
+    for row in read("request_fields")["sampling"]:
+        line = f"    {row['name']}: {_python_type(row)}"
+        note = f"  # {row['says']}" if "says" in row else ""
+        if len(line + note) > _WIDE:
+            made += [f"    {note.strip()}"] if note else []
+            note = ""
+        made.append(line + note)
     return "\n".join([*made, ""])
 
 
-_GROUPS = {
-    "sampling": (
-        "BaseModel",
-        "Fields of sampling; None: generation_config.json, or else no effect.",
-    ),
-    "shared": ("RequestShape, SamplingFields", "Fields that chats and completions share."),
-    "chat": ("BaseModel", "Fields of chats only."),
-    "completion": ("BaseModel", "Fields of completions only."),
-}
-_PYTHON_HEAD = f'''"""The fields of requests in OpenAI's shapes, with bounds.
+_PYTHON_HEAD = f'''"""The fields of sampling, with bounds.
 
 {_NOTE.format("app/data/request_fields.json")}
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from .counts import at_most
-from .kinds import (
-    Biases,
-    Messages,
-    Prediction,
-    Prompt,
-    PromptLogprobs,
-    RequestShape,
-    Schema,
-    SchemaOrText,
-    Stops,
-    StreamOptions,
-    TokenIds,
-    Tools,
-    Word,
-)
-from .tools import ToolChoice'''
+from .kinds import Biases, TokenIds, Word
+
+
+class SamplingFields(BaseModel):
+    """Fields of sampling; None: generation_config.json, or else no effect."""
+'''
 _BOUNDS = {"least": "ge", "above": "gt", "most": "le", "below": "lt"}
 _PYTHON = {
     "biases": "Biases = None",
     "flag": "bool | None = None",
-    "form": "dict[str, Any] | None = None",
-    "messages": "Messages",
-    "object": "dict[str, Any] | None = None",
-    "objects": "list[dict[str, Any]] | None = None",
-    "prediction": "Prediction | None = None",
-    "prompt": "Prompt",
-    "prompt_logprobs": "PromptLogprobs = None",
-    "schema": "Schema = None",
-    "stops": "Stops = None",
-    "stream_options": "StreamOptions | None = None",
-    "texts": "list[str] | None = None",
     "token_ids": "TokenIds = None",
-    "tool_choice": "ToolChoice | None = None",
-    "tools": "Tools = None",
 }
 
 
@@ -134,18 +97,10 @@ def _python_type(row: dict[str, Any]) -> str:
     if kind in ("number", "integer"):
         bounds = ", ".join(f"{to}={row[name]}" for name, to in _BOUNDS.items() if name in row)
         return f"{'int' if kind == 'integer' else 'float'} | None = Field(None, {bounds})"
-    if kind == "text" and "longest" in row:
-        default = f'"{row["default"]}"' if "default" in row else None
-        none = "" if default else " | None"
-        return f"str{none} = Field({default}, max_length={row['longest']})"
-    if kind == "text":
-        return "str | None = None"
     if kind == "one_of":
         return f"Literal[{', '.join(map(json.dumps, row['values']))}] | None = None"
     if kind == "words":
         return f'Annotated[list[Word] | None, at_most({row["most"]}, "words")] = None'
-    if kind == "schema" and "text" in row:
-        return "SchemaOrText = None"
     return _PYTHON[kind]
 
 
@@ -252,7 +207,7 @@ def _names(groups: dict[str, Any]) -> list[str]:
     return [*made, "} as const;"]
 
 
-_PAGES = (*_GROUPS, "embedding", "rerank", "classify")
+_PAGES = ("sampling", "shared", "chat", "completion", "embedding", "rerank", "classify")
 _TYPES = {
     "biases": "Readonly<Record<string, number>>",
     "documents": "Text | readonly Text[]",

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from ...answers import Shape
+from .shapes.openai import RequestFields
 
 Schema = Mapping[str, Any]  # a JSON Schema as a dictionary
 H = TypeVar("H", bound=Callable[..., Any])
@@ -20,7 +21,7 @@ class Described:
     """The description of one operation in the OpenAPI document.
 
     Attributes:
-        request: class of the request's body.
+        request: the request's body: a class, or the fields that C++ reads.
         answer: class or schema of the JSON in a 200; None: the response is not JSON.
         chunk: class or schema of the JSON in a streamed piece.
         stream: media type of a stream.
@@ -29,7 +30,7 @@ class Described:
         statuses: statuses besides 200 and the common errors.
     """
 
-    request: type[BaseModel] | None = None
+    request: type[BaseModel] | RequestFields | None = None
     answer: type[Shape] | Schema | None = None
     chunk: type[Shape] | Schema | None = None
     stream: str = "text/event-stream"

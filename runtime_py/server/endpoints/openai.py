@@ -12,7 +12,7 @@ from ..pipeline import Pipeline, endpoint_of
 from .anthropic import models as anthropic
 from .described import COUNT, TEXT, described, list_of, object_of, one_of
 from .routes import Routes
-from .shapes.requests import ChatRequest, CompletionRequest
+from .shapes import openai as shapes
 
 CHAT, COMPLETION = endpoint_of("chat"), endpoint_of("completion")
 DONE = "[DONE]"
@@ -62,12 +62,12 @@ class OpenAI:
                 return JSONResponse(model.described())
         raise unknown_model(name, listed)
 
-    @described(request=ChatRequest, answer=ChatCompletion, chunk=ChatCompletionChunk, last=DONE)
+    @described(request=shapes.CHAT, answer=ChatCompletion, chunk=ChatCompletionChunk, last=DONE)
     async def chat(self, request: Request) -> Response:
         """Answers the messages of a chat."""
         return await self._pipeline.answer(request, CHAT)
 
-    @described(request=CompletionRequest, answer=Completion, chunk=Completion, last=DONE)
+    @described(request=shapes.COMPLETION, answer=Completion, chunk=Completion, last=DONE)
     async def completion(self, request: Request) -> Response:
         """Continues one or several prompts."""
         return await self._pipeline.answer(request, COMPLETION)

@@ -27,8 +27,9 @@ from ..wire.deadlines import TIMEOUT_HEADER
 from ..wire.errors import ApiError, shape_of
 from .described import TEXT, Described, described, description_of, object_of
 from .routes import Routes
+from .shapes.openai import MODEL, REF, RequestFields, components
 
-_REF = "#/components/schemas/{model}"
+_REF = REF + "{model}"
 _OF_ALL = (400, 403, 429, 500, 503)
 _OF_BODIES = (404, 408, 413, 415, 504)
 _RETRY = {429, 503}  # statuses whose responses have the header Retry-After
@@ -213,7 +214,7 @@ class _Schemas:
 
     def __init__(self, handlers: Iterable[Callable[..., Any]]) -> None:
         known = [d for d in map(description_of, handlers) if d]
-        requests = [d.request for d in known if d.request]
+        requests = [d.request for d in known if isinstance(d.request, type)]
         shapes = [s for d in known for s in (d.answer, d.chunk) if isinstance(s, type)]
         kinds: list[Any] = list(dict.fromkeys([*requests, *shapes]))
         self._found, rest = TypeAdapter.json_schemas(
@@ -221,10 +222,16 @@ class _Schemas:
             ref_template=_REF,
             schema_generator=_Generator,
         )
-        self.components: dict[str, Any] = {**rest.get("$defs", {}), "ModelName": {}}
+        read = {d.request for d in known if isinstance(d.request, RequestFields)}
+        own = components() | {fields.name: fields.schema for fields in read}
+        classes = rest.get("$defs", {})
+        assert not own.keys() & classes.keys(), "names of schemas are unique"
+        self.components: dict[str, Any] = {**classes, **own, "ModelName": {}}
 
     def of(self, kind: Any) -> Any:
-        """Return the schema of a request class or a Shape; a schema is returned unchanged."""
+        """Return the schema of a request or a Shape; a schema is returned unchanged."""
+        if isinstance(kind, RequestFields):
+            return {"$ref": REF + kind.name}
         if isinstance(kind, type):
             return self._found[kind, "validation"]
         return kind
@@ -247,5 +254,5 @@ class _Generator(GenerateJsonSchema):
         made = super().model_schema(schema)
         properties = made.get("properties", {})
         if schema["cls"].__name__.endswith("Request") and "model" in properties:
-            properties["model"] = {"$ref": _REF.format(model="ModelName")}
+            properties["model"] = MODEL
         return made

@@ -14,7 +14,7 @@ from ...vector_answers import ClassifyAnswer, EmbeddingAnswer, RerankAnswer, Sco
 from ..pipeline import Body, Pipeline, body_parser, endpoint_of
 from .described import described
 from .routes import Routes
-from .shapes.vectors import ClassifyRequest, EmbeddingRequest, RerankRequest, ScoreRequest
+from .shapes import openai as shapes
 
 EMBEDDING, SCORE = endpoint_of("embed"), endpoint_of("score")
 CLASSIFY, RERANK = endpoint_of("classify"), endpoint_of("rerank")
@@ -50,27 +50,27 @@ class Vectors:
         classes = {("POST", path): self.classify for path in ("/classify", "/v1/classify")}
         return {**made, **scores, **classes, **ranks}
 
-    @described(request=EmbeddingRequest, answer=EmbeddingAnswer)
+    @described(request=shapes.EMBEDDING, answer=EmbeddingAnswer)
     async def embeddings(self, request: Request) -> Response:
         """Embeds each input as a vector."""
         return await self._pipeline.answer(request, EMBEDDING)
 
-    @described(request=ScoreRequest, answer=ScoreAnswer)
+    @described(request=shapes.SCORE, answer=ScoreAnswer)
     async def score(self, request: Request) -> Response:
         """Scores how well documents match queries."""
         return await self._pipeline.answer(request, SCORE)
 
-    @described(request=ClassifyRequest, answer=ClassifyAnswer)
+    @described(request=shapes.CLASSIFY, answer=ClassifyAnswer)
     async def classify(self, request: Request) -> Response:
         """Tells the class of each text, with the probability of every class."""
         return await self._pipeline.answer(request, CLASSIFY)
 
-    @described(request=RerankRequest, answer=RerankAnswer)
+    @described(request=shapes.RERANK, answer=RerankAnswer)
     async def rerank(self, request: Request) -> Response:
         """Ranks documents by how well they match a query; too long a text is an error."""
         return await self._pipeline.answer(request, RERANK)
 
-    @described(request=RerankRequest, answer=RerankAnswer)
+    @described(request=shapes.RERANK, answer=RerankAnswer)
     async def rerank_cut(self, request: Request) -> Response:
         """Ranks documents by how well they match a query; too long a text is cut."""
         return await self._pipeline.answer(request, RERANK_CUT)

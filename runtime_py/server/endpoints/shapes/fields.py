@@ -1,31 +1,16 @@
-"""The fields of requests in OpenAI's shapes, with bounds.
+"""The fields of sampling, with bounds.
 
 Written by `make generated` of app/data/request_fields.json; not to be edited.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from .counts import at_most
-from .kinds import (
-    Biases,
-    Messages,
-    Prediction,
-    Prompt,
-    PromptLogprobs,
-    RequestShape,
-    Schema,
-    SchemaOrText,
-    Stops,
-    StreamOptions,
-    TokenIds,
-    Tools,
-    Word,
-)
-from .tools import ToolChoice
+from .kinds import Biases, TokenIds, Word
 
 
 class SamplingFields(BaseModel):
@@ -83,89 +68,3 @@ class SamplingFields(BaseModel):
     ignore_eos: bool | None = None
     # priority as in vLLM: lower values run first
     priority: int | None = Field(None, gt=-2147483648, lt=2147483648)
-
-
-class SharedFields(RequestShape, SamplingFields):
-    """Fields that chats and completions share."""
-
-    model: str = Field("", max_length=1024)  # name of the model; needed where a server has several
-    max_tokens: int | None = Field(None, ge=1, le=2147483647)  # maximum number of output tokens
-    n: int | None = Field(None, ge=1, le=128)  # number of choices for each prompt
-    # seed of sampling: equal seeds give equal texts
-    seed: int | None = Field(None, ge=-9223372036854775808, lt=18446744073709551616)
-    stop: Stops = None  # text, or texts, before which the output ends
-    # vLLM's: whether the output includes the stop string, or the token of stop_token_ids
-    include_stop_str_in_output: bool | None = None
-    stream: bool | None = None  # whether the answer comes in chunks
-    # include_usage: whether a last chunk has the token counts
-    stream_options: StreamOptions | None = None
-    # name of the user: the fair order gives each user a turn
-    user: str | None = Field(None, max_length=1024)
-    safety_identifier: str | None = Field(None, max_length=1024)  # OpenAI's newer name of user
-    # vLLM's: only requests of equal salt share cached prefixes
-    cache_salt: str | None = Field(None, max_length=1024)
-    # maximum number of draft tokens in a step; 0: none
-    max_drafts: int | None = Field(None, ge=0, le=64)
-    # vLLM's: number of alternatives for each prompt token; false: none
-    prompt_logprobs: PromptLogprobs = None
-    # OpenAI's constraint of the output: JSON, or a JSON Schema
-    response_format: dict[str, Any] | None = None
-    # vLLM's constraint of the output: json, regex, choice, grammar, ...
-    structured_outputs: dict[str, Any] | None = None
-    guided_json: SchemaOrText = None  # vLLM's older constraint by a JSON Schema
-    guided_regex: str | None = None  # vLLM's older constraint by a regular expression
-    guided_choice: list[str] | None = None  # vLLM's older constraint to one of these texts
-    guided_grammar: str | None = None  # vLLM's older constraint by a grammar
-    grammar: str | None = None  # llama.cpp's constraint of the output by a grammar in GBNF
-    json_schema: Schema = None  # llama.cpp's constraint of the output by a JSON Schema
-
-
-class ChatFields(BaseModel):
-    """Fields of chats only."""
-
-    messages: Messages  # the conversation: role and content of each message
-    # newer name of max_tokens, which takes precedence over it
-    max_completion_tokens: int | None = Field(None, ge=1, le=2147483647)
-    logprobs: bool | None = None  # whether the answer has the log probabilities of its tokens
-    top_logprobs: int | None = Field(None, ge=0, le=20)  # number of alternatives for each token
-    # text that the output probably repeats; affects only the time
-    prediction: Prediction | None = None
-    tools: Tools = None  # functions that the model may call, with JSON Schemas of their arguments
-    # whether tools may or must be called; null: "auto" if there are tools
-    tool_choice: ToolChoice | None = None
-    # whether an answer may contain several calls; false: at most one
-    parallel_tool_calls: bool | None = None
-    # how long the model thinks, where its template knows that; "none": not at all
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (
-        None
-    )
-    # template variable that enables reasoning; it overrides reasoning_effort
-    enable_thinking: bool | None = None
-    # how reasoning is returned; "none": inside of the content, as the model wrote it
-    reasoning_format: Literal["auto", "deepseek", "none"] | None = None
-    separate_reasoning: bool | None = None  # false is the same as "none" for reasoning_format
-    # DeepSeek's: an object whose type, "enabled" or "disabled", is enable_thinking
-    thinking: dict[str, Any] | None = None
-    include_reasoning: bool | None = None  # whether the answer includes the reasoning
-    # further variables of the template, which override all others
-    chat_template_kwargs: dict[str, Any] | None = None
-    # vLLM's: variable of templates that know documents
-    documents: list[dict[str, Any]] | None = None
-    # vLLM's: whether the prompt ends with the beginning of the assistant's turn
-    add_generation_prompt: bool | None = None
-    # vLLM's: whether the output continues the last message
-    continue_final_message: bool | None = None
-    # "auto": the oldest turns are dropped if the conversation exceeds the context
-    truncation: Literal["auto", "disabled"] | None = None
-
-
-class CompletionFields(BaseModel):
-    """Fields of completions only."""
-
-    prompt: Prompt  # text that the output continues, texts, token ids, or lists of them
-    suffix: str | None = None  # text after the gap that the model fills (fill-in-the-middle)
-    # maximum number of output tokens; 0 needs echo and returns only the prompt
-    max_tokens: int | None = Field(None, ge=0, le=2147483647)
-    # whether the answer begins with the prompt, and with its logprobs if requested
-    echo: bool | None = None
-    logprobs: int | None = Field(None, ge=0, le=20)  # number of alternatives for each token

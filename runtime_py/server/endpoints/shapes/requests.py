@@ -1,7 +1,4 @@
-"""Requests in OpenAI's shapes, as the OpenAPI document describes them; C++ reads them.
-
-The requests of other protocols are validated here.
-"""
+"""Validates the requests of protocols that Python reads."""
 
 from __future__ import annotations
 
@@ -13,19 +10,10 @@ from pydantic import BaseModel, ValidationError
 from wherry.errors import told
 
 from ....errors import RequestError
-from .fields import ChatFields, CompletionFields, SharedFields
 
 MAX_FIELDS = 256  # maximum number of fields in a request, unknown ones included
 # Characters of a field's path that an error shows: the path may contain names from the client.
 _MAX_WHERE = 200
-
-
-class ChatRequest(ChatFields, SharedFields):
-    """The body of POST /v1/chat/completions."""
-
-
-class CompletionRequest(CompletionFields, SharedFields):
-    """The body of POST /v1/completions."""
 
 
 V = TypeVar("V", bound=BaseModel)
