@@ -103,7 +103,8 @@ def _property(row: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any
         schema = {"anyOf": [*several, {"type": "null"}], "default": None}
     if "says" in row:
         schema["description"] = row["says"]
-    return _referring(schema)
+    referring: dict[str, Any] = _referring(schema)
+    return referring
 
 
 def _at_most(schema: dict[str, Any], most: int) -> dict[str, Any]:
