@@ -30,7 +30,7 @@ def test_what_is_no_prompt(prompt):
 
 @pytest.mark.parametrize("prompt", ["", "a", [], ["a", ""], [1, 2], [[1], [2, 3]], [[]]])
 def test_prompts(prompt):
-    assert checked("completion", {"prompt": prompt}) is None
+    assert json.loads(checked("completion", {"prompt": prompt})) == {"prompt": prompt}
 
 
 MESSAGE = {"role": "user", "content": "a"}

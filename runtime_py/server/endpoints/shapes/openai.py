@@ -108,7 +108,7 @@ def _property(row: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any
 
 
 def _at_most(schema: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return a schema whose list has so many items at most."""
+    """Return a schema whose list has at most `most` items."""
     if schema.get("type") == "array":
         return schema | {"maxItems": most}
     if "anyOf" in schema:
