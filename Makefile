@@ -1,7 +1,7 @@
 # The two commands of the README, and the parts of the second.
 #   make demo    install into .venv and let the demo model answer
 #   make browser what `wherry package` and `wherry web` need for pages, into .venv: needs emscripten and npm
-#   make check   lint, types and the Python tests that need no device: builds the core alone, minutes
+#   make check   lint, types, the C++ tests and one of everything in Python: builds the core alone, minutes
 #   make test    everything that CI checks; what needs a tool of the system that is not here is skipped
 #   make threads the engine's threads under ThreadSanitizer
 #   make wheels  wheels for Linux and macOS that need no compiler, in dist/; accept-wheel and accept-site
@@ -35,14 +35,28 @@ demo: $(VENV)/.installed
 
 test: lint native installed python
 
+# One of everything: a kernel of each family, a model of each kind of block, a server and its client, a command.
+SMOKE := tests/models/test_against_transformers.py::TestAgainstTransformers::test_prefill[llama] \
+  tests/models/test_against_transformers.py::TestAgainstTransformers::test_prefill[qwen3_moe] \
+  tests/models/test_against_transformers.py::TestAgainstTransformers::test_prefill[qwen3_5_text] \
+  tests/targets/test_cpu_linear.py::test_linear tests/targets/test_cpu_attention.py::test_long_contexts \
+  tests/targets/test_cpu_rows.py::test_norms tests/targets/test_cpu_recurrent.py::test_gated_delta \
+  tests/targets/test_cpu_experts.py::test_expert_linear tests/targets/test_device_kernels.py::test_norms \
+  tests/runtime/test_server_openai.py tests/cli/test_commands.py::TestCommands::test_run_writes_the_text_alone
+
 # They need the core, and no device.
 CHECKED := tests/quant tests/passes tests/runtime/tools tests/runtime/grammar tests/runtime/test_requests.py \
   tests/models/test_config.py tests/models/test_gemma4_config.py tests/models/test_rope.py \
   tests/models/test_weight_order.py tests/models/test_weight_plan.py tests/test_imports.py tests/test_arguments.py tests/test_includes.py \
   tests/test_pages.py tests/test_reference_pages.py
 
-check: lint-python core
-	$(BIN)/python -m pytest -n $(JOBS) -q --tb=short $(CHECKED)
+check: core
+	@$(MAKE) --no-print-directory -j2 lint-python checked
+
+.PHONY: checked
+checked: $(VENV)/.checked
+	PATH="$(abspath $(BIN)):$$PATH" ctest --preset dev -E random --output-on-failure --progress
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -q --tb=short $(SMOKE:%='%') $(CHECKED)
 
 # Without npm, which is the system's, there is neither the page nor what is written in TypeScript.
 NPM := $(shell command -v npm)
@@ -83,7 +97,7 @@ tested = $(call configure,$(1)) && \
 # The part of `native` that Python's tests without devices need.
 core: $(VENV)/.checked
 	@$(call configure,dev) --log-level=WARNING
-	@$(cmake) --build --preset dev --target wherry wherry_host wherry_readers -- --quiet
+	@$(cmake) --build --preset dev --target wherry wherry_host wherry_readers wherry_tests -- --quiet
 
 # With the page, which CMake leaves out where its packages are missing.
 native: $(VENV)/.tested $(WEB) tools
