@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wherry.errors import told
+from wherry.errors import message_of
 
 from ..errors import RequestError
 from .audit import MAX_TEXT, SchemaProblems, prepared
@@ -148,7 +148,7 @@ def _json(value: Any, param: str, layout: Layout | None = ONE_LINE) -> Constrain
     try:
         text = prepared(schema, layout)
     except SchemaProblems as e:
-        raise RequestError(told(e.lines), param=param, code=e.code) from e
+        raise RequestError(message_of(e.lines), param=param, code=e.code) from e
     return Constraint("json_schema", text, param)
 
 
@@ -225,7 +225,7 @@ def _tag(value: Any, param: str, is_special: Callable[[str], bool]) -> Constrain
     try:
         text = structural_tag(value, is_special)
     except SchemaProblems as e:
-        raise RequestError(told(e.lines), param=param, code=e.code) from e
+        raise RequestError(message_of(e.lines), param=param, code=e.code) from e
     except ValueError as e:
         raise RequestError(f"{param}: {e}", param=param) from e
     return Constraint("lark", _text(text, param, MAX_TEXT), param)

@@ -70,7 +70,7 @@ def listing(problems: Iterable[str], limit: int = 40) -> str:
     return "\n".join(texts)
 
 
-def told(problems: Iterable[str], limit: int = 20) -> str:
+def message_of(problems: Iterable[str], limit: int = 20) -> str:
     """Write a message of problems: a single one as it is, several under their number."""
     lines = list(problems)
     return lines[0] if len(lines) == 1 else f"{len(lines)} problems:\n{listing(lines, limit)}"

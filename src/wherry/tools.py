@@ -186,10 +186,10 @@ def _naga(folder: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise ToolchainError(NO_NPM)
-    wanted = {"dependencies": {"naga-wasm": NAGA}}
+    manifest = {"dependencies": {"naga-wasm": NAGA}}
     entry = {"version": NAGA, "integrity": f"sha512-{_NAGA_SHA512}"}
-    lock = {"lockfileVersion": 3, "packages": {"": wanted, "node_modules/naga-wasm": entry}}
-    (folder / "package.json").write_text(json.dumps(wanted))
+    lock = {"lockfileVersion": 3, "packages": {"": manifest, "node_modules/naga-wasm": entry}}
+    (folder / "package.json").write_text(json.dumps(manifest))
     (folder / "package-lock.json").write_text(json.dumps(lock))
     _run([npm, "ci", "--silent", "--no-fund", "--no-audit", "--prefix", str(folder)])
 

@@ -69,7 +69,7 @@ def test_events_are_whole_however_the_stream_is_cut(size):
     events = Events()
     for i in range(0, len(stream), size):
         events.feed(float(i), stream[i : i + size])
-    data = [d for _, d in events.found]
+    data = [d for _, d in events.data]
     assert [json.loads(d)["choices"] for d in data[:2]] == [
         [{"index": 0, "delta": {"content": "a"}}],
         [],

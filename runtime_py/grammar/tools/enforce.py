@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wherry.errors import told
+from wherry.errors import message_of
 
 from ...errors import RequestError
 from ..audit import MAX_TEXT, SchemaProblems, prepared
@@ -147,7 +147,7 @@ class Enforcement:
                 anything = {"type": "object"}
                 rules.append(Rule(tool.name, anything, prepared(anything), open=True))
         if problems:
-            raise RequestError(told(problems), param="tools", code="unsupported_schema")
+            raise RequestError(message_of(problems), param="tools", code="unsupported_schema")
         return rules
 
 

@@ -69,8 +69,8 @@ def read_card(folder: Path, manifest: Manifest) -> Card | None:
     another compilation than the manifest's: it can be measured again at any time.
     """
     try:
-        found = _CARD.validate_json(json.dumps(read_object(folder / CARD)))
+        card = _CARD.validate_json(json.dumps(read_object(folder / CARD)))
     except (OSError, ValueError, ValidationError):
         return None
-    current = found.schema == SCHEMA_VERSION and found.artifact == manifest.key
-    return found if current else None
+    current = card.schema == SCHEMA_VERSION and card.artifact == manifest.key
+    return card if current else None

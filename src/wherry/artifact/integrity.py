@@ -58,20 +58,20 @@ def damaged(
     }
     problems = file_problems(folder, files, known)
     if known != set(files):
-        whole = {
+        intact = {
             name: [*identity, files[name].sha256]
             for name, identity in before.items()
             if identity is not None and name not in problems
         }
-        _write(stamp, {"boot": boot, "files": whole})
+        _write(stamp, {"boot": boot, "files": intact})
     return problems
 
 
 def keep(folder: Path, files: Mapping[str, FileRecord]) -> None:
     """Stamp `files` that were just written or hashed, so that their first use reads no byte."""
-    made = {name: _identity(folder / name) for name in files}
-    whole = {n: [*identity, files[n].sha256] for n, identity in made.items() if identity}
-    _write(_stamp(folder), {"boot": _boot(), "files": whole})
+    identities = {name: _identity(folder / name) for name in files}
+    stamped = {n: [*identity, files[n].sha256] for n, identity in identities.items() if identity}
+    _write(_stamp(folder), {"boot": _boot(), "files": stamped})
 
 
 def verified(folder: Path, *, lazily: Iterable[str] = (), machine: bool = True) -> Manifest:
@@ -86,8 +86,8 @@ def verified(folder: Path, *, lazily: Iterable[str] = (), machine: bool = True) 
         ArtifactError: lists all problems.
     """
     manifest = read_manifest(folder)
-    found = damaged(folder, manifest.files, lazily=frozenset(lazily))
-    raise_for(folder, manifest, found, machine=machine)
+    damage = damaged(folder, manifest.files, lazily=frozenset(lazily))
+    raise_for(folder, manifest, damage, machine=machine)
     return manifest
 
 
@@ -130,10 +130,10 @@ def _stamp(folder: Path) -> Path:
 def _read(stamp: Path) -> dict[str, Any]:
     """Read stamps; {} if the file is missing or damaged."""
     try:
-        found = read_object(stamp)
+        content = read_object(stamp)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found.get("files"), dict) else {}
+    return content if isinstance(content.get("files"), dict) else {}
 
 
 def _write(stamp: Path, content: Mapping[str, Any]) -> None:

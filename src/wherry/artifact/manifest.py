@@ -299,20 +299,20 @@ def verify(
 
 
 def raise_for(
-    folder: Path, manifest: Manifest, found: Mapping[str, str], *, machine: bool = True
+    folder: Path, manifest: Manifest, damaged: Mapping[str, str], *, machine: bool = True
 ) -> None:
     """Raise if there are problems with the files, the interface, or this machine.
 
     Args:
         folder: the manifest's folder.
         manifest: the folder's manifest.
-        found: the result of `file_problems`.
+        damaged: the result of `file_problems`.
         machine: whether the folder must run on this machine.
 
     Raises:
         ArtifactError: lists the problems, and what to type.
     """
-    problems = [*interface_problems(manifest), *found.values(), *unlisted(folder, manifest.files)]
+    problems = [*interface_problems(manifest), *damaged.values(), *unlisted(folder, manifest.files)]
     if machine:
         problems += machine_problems(manifest.target)
     if problems:
@@ -362,5 +362,5 @@ def file_problems(
     names = sorted(files)
     # Threads help because hashing releases the interpreter's lock.
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        found = dict(zip(names, pool.map(problem, names), strict=True))
-    return {name: text for name, text in found.items() if text}
+        problems = dict(zip(names, pool.map(problem, names), strict=True))
+    return {name: text for name, text in problems.items() if text}

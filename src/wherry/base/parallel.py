@@ -22,13 +22,13 @@ def mapped(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result
     The work has the caller's context, as NumPy's treatment of floating-point errors. Work that
     calls this function itself stays in its own thread.
     """
-    found = list(items)
-    if len(found) < 2 or _busy.get() or threads() < 2:
-        return [work(item) for item in found]
+    queue = list(items)
+    if len(queue) < 2 or _busy.get() or threads() < 2:
+        return [work(item) for item in queue]
     reset = _busy.set(True)
     try:
         pool = _pool(os.getpid(), threads())
-        started = [pool.submit(copy_context().run, work, item) for item in found]
+        started = [pool.submit(copy_context().run, work, item) for item in queue]
         return [each.result() for each in started]
     finally:
         _busy.reset(reset)

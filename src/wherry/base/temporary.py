@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wherry.errors import UsageError, listing
 
-_under_way: set[Path] = set()
+_unfinished: set[Path] = set()
 
 
 def require_own(out: Path, index: str, kind: str) -> None:
@@ -44,14 +44,14 @@ def temporary_folder(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     for dead in leftovers(target):
         shutil.rmtree(dead, ignore_errors=True)
-    made = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    made.mkdir()
-    _under_way.add(made)
+    folder = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    folder.mkdir()
+    _unfinished.add(folder)
     try:
-        yield made
+        yield folder
     finally:
-        shutil.rmtree(made, ignore_errors=True)
-        _under_way.discard(made)
+        shutil.rmtree(folder, ignore_errors=True)
+        _unfinished.discard(folder)
 
 
 def write_atomically(path: Path, data: bytes | str) -> None:
@@ -86,7 +86,7 @@ def remove_all() -> None:
 
     A folder is renamed first, so that no thread gives its final name to a half-empty one.
     """
-    for folder in list(_under_way):
+    for folder in list(_unfinished):
         gone = folder.with_suffix(".gone")
         with suppress(OSError):
             folder.rename(gone)

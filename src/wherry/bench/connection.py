@@ -84,8 +84,8 @@ class Connection(asyncio.Protocol):
         """
         secure = ssl.create_default_context() if to.scheme == "https" else None
         loop = asyncio.get_running_loop()
-        _, made = await loop.create_connection(cls, to.host, to.port, ssl=secure)
-        return made
+        _, connection = await loop.create_connection(cls, to.host, to.port, ssl=secure)
+        return connection
 
     @property
     def reusable(self) -> bool:

@@ -159,7 +159,7 @@ class HttpTarget:
 
 def read_events(events: Events, outcome: Outcome) -> bool:
     """Record a stream's events in `outcome`; return whether the stream is complete."""
-    for when, data in events.found:
+    for when, data in events.data:
         if data == DONE:
             return True
         try:

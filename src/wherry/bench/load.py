@@ -53,7 +53,7 @@ async def open_loop(
     `closed_loop`.
     """
     begin = perf_counter()
-    under_way: list[asyncio.Task[Outcome]] = []
+    in_flight: list[asyncio.Task[Outcome]] = []
     for following in islice(asks, requests):
         if seconds is not None and following.at > seconds:
             break
@@ -61,5 +61,5 @@ async def open_loop(
         await asyncio.sleep(max(0.0, due - perf_counter()))
         task = asyncio.create_task(ask(target, following, due))
         task.add_done_callback(lambda t: done(t.result()) if not t.cancelled() else None)
-        under_way.append(task)
-    return list(await asyncio.gather(*under_way))
+        in_flight.append(task)
+    return list(await asyncio.gather(*in_flight))

@@ -26,7 +26,7 @@ def svg(title: str, outcomes: Sequence[Outcome]) -> str:
         for name, values in latencies(outcomes).items()
     ]
     panels.append("".join(_curve("tokens written per second", "seconds", _written(outcomes))))
-    panels.append("".join(_curve("running requests", "seconds", _under_way(outcomes))))
+    panels.append("".join(_curve("running requests", "seconds", _in_flight(outcomes))))
     width, height = 3 * _WIDTH, 2 * _HEIGHT + _HEAD
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
@@ -45,15 +45,17 @@ def _distribution(title: str, values: Sequence[float]) -> Iterator[str]:
     if not values:
         yield from _frame(title, "none")
         return
-    ordered = sorted(values)
-    step = max(1, len(ordered) // _MOST_POINTS)
-    points = [(v, 100 * (i + 1) / len(ordered)) for i, v in enumerate(ordered)]
-    shown = [(ordered[0], 0.0), *points[::step], points[-1]]
-    axes = _Axes(0, ordered[-1], 0, 100)
+    ascending = sorted(values)
+    step = max(1, len(ascending) // _MOST_POINTS)
+    points = [(v, 100 * (i + 1) / len(ascending)) for i, v in enumerate(ascending)]
+    shown = [(ascending[0], 0.0), *points[::step], points[-1]]
+    axes = _Axes(0, ascending[-1], 0, 100)
     yield from _frame(title, "", axes, suffix="%")
     yield axes.line(shown, stairs=True)
     for p in PERCENTILES:
-        x, y = axes.place(ordered[min(len(ordered) - 1, math.ceil(p / 100 * len(ordered)) - 1)], p)
+        x, y = axes.place(
+            ascending[min(len(ascending) - 1, math.ceil(p / 100 * len(ascending)) - 1)], p
+        )
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{_MARK}"/>'
         yield f'<text x="{x + 6:.1f}" y="{y + 14:.1f}" fill="{_MARK}">p{p}</text>'
 
@@ -86,7 +88,7 @@ def _written(outcomes: Sequence[Outcome]) -> Points:
     return [(i * length, count / length) for i, count in enumerate(bins)] + [(60 * length, 0.0)]
 
 
-def _under_way(outcomes: Sequence[Outcome]) -> Points:
+def _in_flight(outcomes: Sequence[Outcome]) -> Points:
     if not outcomes:
         return []
     begin = min(o.due for o in outcomes)

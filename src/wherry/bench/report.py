@@ -41,22 +41,22 @@ def latencies(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
 
     The keys are those of LATENCIES.
     """
-    whole = [o for o in outcomes if o.error is None]
-    found: dict[str, Iterable[float | None]] = {
-        "ttft": map(ttft, whole),
-        "tpot": map(tpot, whole),
-        "itl": (gap for o in whole for gap in gaps(o)),
-        "e2e": (o.ended - o.due for o in whole),
+    complete = [o for o in outcomes if o.error is None]
+    seconds: dict[str, Iterable[float | None]] = {
+        "ttft": map(ttft, complete),
+        "tpot": map(tpot, complete),
+        "itl": (gap for o in complete for gap in gaps(o)),
+        "e2e": (o.ended - o.due for o in complete),
     }
-    return {name: [1e3 * v for v in values if v is not None] for name, values in found.items()}
+    return {name: [1e3 * v for v in values if v is not None] for name, values in seconds.items()}
 
 
 def spread(values: Sequence[float]) -> dict[str, float] | None:
     """Return mean and percentiles, interpolated linearly; None for an empty list."""
     if not values:
         return None
-    found = np.percentile(values, PERCENTILES)
-    named = {f"p{p}": round(float(v), 3) for p, v in zip(PERCENTILES, found, strict=True)}
+    percentiles = np.percentile(values, PERCENTILES)
+    named = {f"p{p}": round(float(v), 3) for p, v in zip(PERCENTILES, percentiles, strict=True)}
     return {"mean": round(float(np.mean(values)), 3), **named, "max": round(max(values), 3)}
 
 
@@ -66,27 +66,27 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     Tokens, rates and latencies are those of successful requests; `seconds` lasts from when the
     first request was due to the end of the last one.
     """
-    whole = [o for o in outcomes if o.error is None]
+    complete = [o for o in outcomes if o.error is None]
     seconds = max(o.ended for o in outcomes) - min(o.due for o in outcomes) if outcomes else 0.0
     counts = {
-        "prompt": sum(o.prompt_tokens for o in whole),
-        "cached": sum(o.cached_tokens for o in whole),
-        "output": sum(o.output_tokens for o in whole),
-        "draft": sum(o.draft_tokens for o in whole),
-        "draft_accepted": sum(o.accepted_tokens for o in whole),
+        "prompt": sum(o.prompt_tokens for o in complete),
+        "cached": sum(o.cached_tokens for o in complete),
+        "output": sum(o.output_tokens for o in complete),
+        "draft": sum(o.draft_tokens for o in complete),
+        "draft_accepted": sum(o.accepted_tokens for o in complete),
     }
     return {
         "requests": len(outcomes),
-        "failed": len(outcomes) - len(whole),
+        "failed": len(outcomes) - len(complete),
         "errors": dict(Counter(o.error for o in outcomes if o.error is not None).most_common()),
         "seconds": round(seconds, 4),
         "most_at_once": _most_at_once(outcomes),
         "tokens": counts,
-        "tokens_counted_by": "usage" if all(o.has_usage for o in whole) else "pieces of text",
-        "prompt_tokens": spread([float(o.prompt_tokens) for o in whole]),
-        "output_tokens": spread([float(o.output_tokens) for o in whole]),
+        "tokens_counted_by": "usage" if all(o.has_usage for o in complete) else "pieces of text",
+        "prompt_tokens": spread([float(o.prompt_tokens) for o in complete]),
+        "output_tokens": spread([float(o.output_tokens) for o in complete]),
         "per_second": {
-            "requests": _rate(len(whole), seconds),
+            "requests": _rate(len(complete), seconds),
             "prompt_tokens": _rate(counts["prompt"], seconds),
             "output_tokens": _rate(counts["output"], seconds),
         },

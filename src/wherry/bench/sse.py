@@ -12,7 +12,7 @@ class Events:
     """Splits a stream into the data of its events, with the arrival time of each."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[float, bytes]] = []
+        self.data: list[tuple[float, bytes]] = []
         self.others: list[bytes] = []  # lines without event data, in a body that is no event stream
         self._rest = b""
 
@@ -22,7 +22,7 @@ class Events:
         self._rest = lines.pop()
         for line in lines:
             if line.startswith(b"data:"):
-                self.found.append((when, line[5:].strip()))
+                self.data.append((when, line[5:].strip()))
             elif line.strip():
                 self.others.append(line)
 

@@ -29,7 +29,7 @@ from .workload import Shape, Sizing, text
 
 _BLOCK_TOKENS = 512  # tokens of one of Mooncake's hash ids
 _MOONCAKE = {"timestamp", "input_length", "output_length", "hash_ids"}
-_OURS = {"at", "prompt_tokens", "prompt", "messages", "max_tokens"}
+_FIELDS = {"at", "prompt_tokens", "prompt", "messages", "max_tokens"}
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def _row(raw: Any) -> dict[str, Any]:
         if not isinstance(ids, list) or not all(isinstance(i, int | str) for i in ids):
             raise ValueError("hash_ids is not a list of numbers")
         return row | {"hash_ids": ids}
-    _known(raw, _OURS)
+    _known(raw, _FIELDS)
     kinds = [name for name in ("prompt_tokens", "prompt", "messages") if name in raw]
     if len(kinds) != 1:
         raise ValueError("it takes one of prompt_tokens, prompt and messages")

@@ -119,10 +119,10 @@ async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
 
 async def _tokens(target: Target, shape: Shape, prompt: str) -> int:
     """Return the server's token count of a prompt; 0 if it reports none."""
-    made = await ask(target, Ask(body=shape.body(prompt, 1)))
-    if made.error is not None:
-        raise UsageError(f"{target.name} does not answer: {made.error}")
-    return made.prompt_tokens
+    outcome = await ask(target, Ask(body=shape.body(prompt, 1)))
+    if outcome.error is not None:
+        raise UsageError(f"{target.name} does not answer: {outcome.error}")
+    return outcome.prompt_tokens
 
 
 def random_asks(

@@ -53,17 +53,17 @@ def entries() -> list[Entry]:
     """List all entries: downloads first, then weights and models."""
     cache = settings.cache_dir()
     seen: set[tuple[int, int]] = set()
-    found = [
+    result = [
         *_entries_of(cache.glob("hub/[!.]*/[!.]*"), _download, seen),
         *_entries_of(cache.glob("weights/[!.]*"), _weights, seen),
         *_entries_of(cache.glob("models/[!.]*"), _model, seen),
         *_entries_of(cache.glob("packed/[!.]*"), lambda p: ("packed", "", "", None), seen),
         *_entries_of(cache.glob("programs/[!.]*"), lambda p: ("programs", "", p.name, None), seen),
     ]
-    names = {e.short_name: e.name for e in found if e.kind in ("download", "model")}
-    for entry in found:
+    names = {e.short_name: e.name for e in result if e.kind in ("download", "model")}
+    for entry in result:
         entry.name = names.get(entry.name, entry.name)
-    return found
+    return result
 
 
 def key_of(code: str, inputs: str) -> str:
@@ -71,7 +71,7 @@ def key_of(code: str, inputs: str) -> str:
     return code[:_CODE_DIGITS] + inputs[:12]
 
 
-def is_made_by(code: str, key: str) -> bool:
+def is_compiled_by(code: str, key: str) -> bool:
     """Return whether a compiler with the sources hash `code` wrote the folder with this `key`."""
     return key.startswith(code[:_CODE_DIGITS])
 
@@ -82,7 +82,7 @@ _Facts = tuple[str, str, str, Manifest | None]  # kind, name, description, manif
 def _entries_of(
     paths: Iterator[Path], facts: Callable[[Path], _Facts], seen: set[tuple[int, int]]
 ) -> list[Entry]:
-    made = []
+    result = []
     for path in sorted(paths):
         if not path.is_dir() or path.name == "refs":
             continue
@@ -91,8 +91,8 @@ def _entries_of(
         used = newest if kind == "programs" else path.stat().st_mtime
         entry = Entry(kind=kind, name=name, about=about, path=path, bytes=size, last_used=used)
         entry.manifest = manifest
-        made.append(entry)
-    return made
+        result.append(entry)
+    return result
 
 
 def _download(path: Path) -> _Facts:

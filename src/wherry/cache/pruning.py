@@ -20,7 +20,7 @@ from pathlib import Path
 from wherry.base import settings
 from wherry.base.locks import InUseError, nobody_makes, nobody_uses
 
-from .entries import KEPT_SECONDS, Entry, entries, files, is_made_by
+from .entries import KEPT_SECONDS, Entry, entries, files, is_compiled_by
 
 logger = logging.getLogger(__name__)
 _TEMPORARY = re.compile(r"\.(.+?)\.(\d+)(?:\.\d+)?\.(?:tmp|gone|old)")  # a temporary file's name
@@ -51,9 +51,9 @@ def remove(entry: Entry) -> int:
         for path, _ in files(entry.path):
             path.unlink(missing_ok=True)
         return count
-    with ExitStack() as held:
-        held.enter_context(nobody_makes(entry.path))
-        held.enter_context(nobody_uses(entry.path))
+    with ExitStack() as locks:
+        locks.enter_context(nobody_makes(entry.path))
+        locks.enter_context(nobody_uses(entry.path))
         gone = entry.path.with_name(f".{entry.path.name}.{os.getpid()}.gone")
         entry.path.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
@@ -82,7 +82,7 @@ def sweep(code: str) -> None:
         for path in leftovers():
             discard(path)
         for entry in unused(KEPT_SECONDS):
-            other = entry.manifest and not is_made_by(code, entry.manifest.key)
+            other = entry.manifest and not is_compiled_by(code, entry.manifest.key)
             if other or entry.kind == "packed":
                 with suppress(InUseError):
                     remove(entry)
@@ -110,12 +110,12 @@ def _temporaries(cache: Path) -> Iterator[Path]:
 
 
 def _is_left(path: Path) -> bool:
-    found = _TEMPORARY.fullmatch(path.name)
-    if not found or _lives(int(found[2])):
+    match = _TEMPORARY.fullmatch(path.name)
+    if not match or _lives(int(match[2])):
         return False
     try:
         if path.is_dir():
-            with nobody_makes(path.with_name(found[1])):
+            with nobody_makes(path.with_name(match[1])):
                 return True
         return time.time() - path.stat().st_mtime > _STILL_WRITTEN
     except (InUseError, OSError):

@@ -58,17 +58,17 @@ def announced(url: str, model: str) -> Iterator[None]:
 
 def servers() -> list[Server]:
     """List running servers, the oldest first, and remove files of dead ones."""
-    found = []
+    running = []
     for path in _folder().glob("*.json"):
-        if not _is_held(path):
+        if not _is_locked(path):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
             continue
         # the file is not completely written yet
         with suppress(OSError, ValueError, KeyError, TypeError):
             raw = read_object(path)
-            found.append(Server(**{f.name: raw[f.name] for f in fields(Server)}))
-    return sorted(found, key=lambda server: server.began)
+            running.append(Server(**{f.name: raw[f.name] for f in fields(Server)}))
+    return sorted(running, key=lambda server: server.began)
 
 
 def _folder() -> Path:
@@ -82,7 +82,7 @@ def _hold(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _is_held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     """Return whether the process that wrote a file is alive and locks it.
 
     On Windows the file of a dead process is removed by asking.

@@ -29,12 +29,12 @@ def write(pieces: Iterable[str], *, markdown: bool = True) -> str:
     """
     if painter := _painter(markdown):
         return _painted(pieces, painter)
-    whole = []
+    written = []
     for piece in pieces:
-        whole.append(piece)
+        written.append(piece)
         sys.stdout.write(piece)
         sys.stdout.flush()
-    text = "".join(whole)
+    text = "".join(written)
     if not text.endswith("\n"):
         sys.stdout.write("\n")
     sys.stdout.flush()
@@ -65,14 +65,14 @@ def _lines_of(text: str) -> list[int]:
 
 
 def _painted(pieces: Iterable[str], painter: Painter) -> str:
-    whole = []
+    written = []
     try:
         for piece in pieces:
-            whole.append(piece)
+            written.append(piece)
             painter.add(piece)
     finally:  # Ctrl-C ends an answer, and its text stays
         painter.close()
-    return "".join(whole)
+    return "".join(written)
 
 
 class Painter:

@@ -208,10 +208,10 @@ def _show(
     if plot:
         write_atomically(plot, picture.svg(title, measured.outcomes))
     if as_json:
-        made = {"target": target, "workload": plan.record(), "exact_lengths": measured.exact}
+        header = {"target": target, "workload": plan.record(), "exact_lengths": measured.exact}
         begin = min((o.due for o in measured.outcomes), default=0.0)
         rows = [report.record(o, begin) for o in measured.outcomes]
-        click.echo(json.dumps(made | summary | {"each": rows}))
+        click.echo(json.dumps(header | summary | {"each": rows}))
     else:
         for line in table.lines(title, summary):
             click.echo(line)

@@ -64,26 +64,26 @@ def converse(
         saved: content of an earlier file, to continue.
     """
     interrupts.raise_instead()
-    talk = Talk(engine, system, fields, save)
+    session = ChatSession(engine, system, fields, save)
     click.echo("Type a message; /help for commands, Ctrl-D to leave.", err=True)
     if saved:
-        talk.take(saved)
+        session.take(saved)
         click.echo(f"[{len(saved.turns)} messages of {save}]", err=True)
     for message in messages(COMMANDS):
         if not message.startswith("/"):
-            talk.turn(message)
+            session.turn(message)
         elif message.startswith("//"):  # a doubled slash escapes a message that begins with a slash
-            talk.turn(message[1:])
+            session.turn(message[1:])
         else:
             try:
-                carry_out(talk, message)
+                carry_out(session, message)
             except Leave:
                 return
             except UsageError as e:
                 click.echo(str(e), err=True)
 
 
-class Talk:
+class ChatSession:
     """A conversation and its settings, which /commands change."""
 
     def __init__(

@@ -17,7 +17,7 @@ from . import conversation_file
 if TYPE_CHECKING:
     from wherry.runtime import MLCEngine
 
-    from .chat import Talk
+    from .chat import ChatSession
 
 _HELP = (
     ("/reset", "forget the conversation"),
@@ -38,7 +38,7 @@ class Leave(Exception):
     """Raised by a command that ends the chat."""
 
 
-def carry_out(talk: Talk, line: str) -> None:
+def carry_out(session: ChatSession, line: str) -> None:
     """Run a slash command.
 
     Raises:
@@ -49,52 +49,52 @@ def carry_out(talk: Talk, line: str) -> None:
     command = _BY_NAME.get(name)
     if command is None:
         click.echo(f"There is no {name}; //{line[1:]} sends it as a message.", err=True)
-        _help(talk, rest)
+        _help(session, rest)
     else:
-        command(talk, rest.strip())
+        command(session, rest.strip())
 
 
-def _help(talk: Talk, rest: str) -> None:
+def _help(session: ChatSession, rest: str) -> None:
     formatter = click.HelpFormatter(width=shutil.get_terminal_size().columns)
     formatter.write_dl(_HELP)
     click.echo(formatter.getvalue(), err=True, nl=False)
 
 
-def _exit(talk: Talk, rest: str) -> None:
+def _exit(session: ChatSession, rest: str) -> None:
     raise Leave
 
 
-def _reset(talk: Talk, rest: str) -> None:
-    talk.restart(rest or talk.system)
+def _reset(session: ChatSession, rest: str) -> None:
+    session.restart(rest or session.system)
     click.echo("The conversation is new.", err=True)
 
 
-def _system(talk: Talk, rest: str) -> None:
-    talk.restart(rest or None)
+def _system(session: ChatSession, rest: str) -> None:
+    session.restart(rest or None)
     click.echo("The conversation is new.", err=True)
 
 
-def _regen(talk: Talk, rest: str) -> None:
-    question = talk.conversation.withdraw()
+def _regen(session: ChatSession, rest: str) -> None:
+    question = session.conversation.withdraw()
     if question is None:
         raise UsageError("There is no message yet to answer again.")
-    if "seed" in talk.fields:  # the same seed would give the same text again
-        talk.fields = talk.fields | {"seed": talk.fields["seed"] + 1}
-    elif talk.fields.get("temperature") == 0:
+    if "seed" in session.fields:  # the same seed would give the same text again
+        session.fields = session.fields | {"seed": session.fields["seed"] + 1}
+    elif session.fields.get("temperature") == 0:
         click.echo("[the temperature is 0: the answer will be the same]", err=True)
-    talk.turn(question)
+    session.turn(question)
 
 
-def _undo(talk: Talk, rest: str) -> None:
-    question = talk.conversation.withdraw()
+def _undo(session: ChatSession, rest: str) -> None:
+    question = session.conversation.withdraw()
     if question is None:
         raise UsageError("There is no message to take back.")
-    left = len(talk.conversation.turns)
+    left = len(session.conversation.turns)
     click.echo(f"Taken back; the conversation has {left} messages.", err=True)
 
 
-def _params(talk: Talk, rest: str) -> None:
-    changed = dict(talk.fields)
+def _params(session: ChatSession, rest: str) -> None:
+    changed = dict(session.fields)
     for word in rest.split():
         name, equals, value = word.partition("=")
         if not equals:
@@ -104,10 +104,10 @@ def _params(talk: Talk, rest: str) -> None:
         else:
             changed.pop(name, None)
     _check(changed)
-    talk.fields = changed
-    for name, value in talk.fields.items():
+    session.fields = changed
+    for name, value in session.fields.items():
         click.echo(f"{name}={json.dumps(value)}", err=True)
-    if not talk.fields:
+    if not session.fields:
         click.echo("All fields are the model's own.", err=True)
 
 
@@ -119,28 +119,28 @@ def _value(text: str) -> Any:
 
 
 # Request fields that the chat sets itself, so that a user cannot change them.
-_OURS = {"messages", "model", "stream", "stream_options", "n"}
+_RESERVED = {"messages", "model", "stream", "stream_options", "n"}
 
 
 def _check(fields: dict[str, Any]) -> None:
     from wherry.runtime.host.request import of_arguments
 
-    if taken := sorted(_OURS & set(fields)):
+    if taken := sorted(_RESERVED & set(fields)):
         raise UsageError(f"{', '.join(taken)}: the chat sets that itself")
     of_arguments("chat", {"messages": [{"role": "user", "content": "x"}], **fields})
 
 
-def _save(talk: Talk, rest: str) -> None:
-    path = _file(rest or (str(talk.save) if talk.save else ""), "/save")
-    talk.write(path)
+def _save(session: ChatSession, rest: str) -> None:
+    path = _file(rest or (str(session.save) if session.save else ""), "/save")
+    session.write(path)
     click.echo(f"Saved: {path}", err=True)
 
 
-def _load(talk: Talk, rest: str) -> None:
+def _load(session: ChatSession, rest: str) -> None:
     path = _file(rest, "/load")
     saved = conversation_file.read(path)
     _check(saved.fields)
-    talk.take(saved)
+    session.take(saved)
     click.echo(f"[{len(saved.turns)} messages of {path}]", err=True)
 
 
@@ -150,8 +150,8 @@ def _file(name: str, command: str) -> Path:
     return Path(name).expanduser()
 
 
-def _stats(talk: Talk, rest: str) -> None:
-    click.echo(_counted(talk.engine), err=True)
+def _stats(session: ChatSession, rest: str) -> None:
+    click.echo(_counted(session.engine), err=True)
 
 
 def _counted(engine: MLCEngine) -> str:
@@ -165,7 +165,7 @@ def _counted(engine: MLCEngine) -> str:
     )
 
 
-_BY_NAME: dict[str, Callable[[Talk, str], None]] = {
+_BY_NAME: dict[str, Callable[[ChatSession, str], None]] = {
     "/help": _help,
     "/reset": _reset,
     "/system": _system,

@@ -62,9 +62,9 @@ def completion_command(shell: str) -> None:
     """Print the completion script of SHELL."""
     from .group import cli
 
-    found = class_of(shell)
-    assert found is not None
-    click.echo(found(cli, {}, "wherry", settings.COMPLETE).source(), nl=False)
+    completion_class = class_of(shell)
+    assert completion_class is not None
+    click.echo(completion_class(cli, {}, "wherry", settings.COMPLETE).source(), nl=False)
 
 
 def models(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -75,8 +75,8 @@ def models(context: click.Context, param: click.Parameter, typed: str) -> list[C
     for entry in entries():
         if entry.kind == "download":
             names[f"hf://{entry.name}"] = "downloaded"
-    found = [CompletionItem(n, help=h) for n, h in names.items() if n.startswith(typed)]
-    return [*found, CompletionItem(typed, type="dir")]
+    items = [CompletionItem(n, help=h) for n, h in names.items() if n.startswith(typed)]
+    return [*items, CompletionItem(typed, type="dir")]
 
 
 def cached(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -40,14 +40,14 @@ def write(path: Path, saved: Saved) -> None:
         UsageError: the file cannot be written.
     """
     opening = [{"role": "system", "content": saved.system}] if saved.system else []
-    whole = {
+    content = {
         "wherry_conversation": _VERSION,
         "model": saved.model,
         "fields": saved.fields,
         "messages": opening + saved.turns,
     }
     try:
-        write_atomically(path, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+        write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     except OSError as e:
         raise UsageError(f"{path} cannot be written: {e}") from e
 

@@ -38,7 +38,7 @@ def describe(model: str, options: LoadOptions) -> dict[str, Any]:
 def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, Any]:
     template = source_of(folder)
     name = facts.declared.name
-    made = [e for e in entries if e.kind == "model" and e.manifest and e.name == name]
+    records = [e for e in entries if e.kind == "model" and e.manifest and e.name == name]
     traits = answer_to("wherry_template_traits", template) if template else None
     compiled = (folder / MANIFEST).is_file()
     return {
@@ -58,7 +58,7 @@ def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, An
         "kv_dtype": facts.kv_dtype,
         "memory": dict(facts.declared.memory),
         "quality": _quality(read_card(folder, read_manifest(folder)) if compiled else None),
-        "compiled": [_compiled(entry) for entry in made],
+        "compiled": [_compiled(entry) for entry in records],
     }
 
 
@@ -83,9 +83,12 @@ def _capabilities(described: Described, template: str | None) -> list[str]:
         return ["classify", *(["score"] if len(described.head.labels) == 1 else [])]
     if described.head is not None:
         return ["embedding" if isinstance(described.head, EmbeddingHead) else "score"]
-    found = {"forward": ["completion", *(["chat"] if template else [])], "embed": ["embedding"]}
-    found["draft"] = ["mtp"]
-    return [name for entry in described.entries for name in found[entry]]
+    capabilities = {
+        "forward": ["completion", *(["chat"] if template else [])],
+        "embed": ["embedding"],
+    }
+    capabilities["draft"] = ["mtp"]
+    return [name for entry in described.entries for name in capabilities[entry]]
 
 
 def _compiled(entry: Entry) -> dict[str, Any]:

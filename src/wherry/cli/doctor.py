@@ -64,27 +64,27 @@ def _devices() -> dict[str, dict[str, Any]]:
     """List the devices of each kind, or the error of the search."""
     from wherry.machine import devices
 
-    found: dict[str, dict[str, Any]] = {}
+    devices_by_kind: dict[str, dict[str, Any]] = {}
     for kind in devices.KINDS:
         try:
             listed = [asdict(device) for device in devices.list_devices(kind)]
-            found[kind] = {"devices": listed, "problem": devices.problems(kind)}
+            devices_by_kind[kind] = {"devices": listed, "problem": devices.problems(kind)}
         except Exception as e:  # an error of one kind must not hide the others
-            found[kind] = {"devices": [], "problem": _description(e)}
-    return found
+            devices_by_kind[kind] = {"devices": [], "problem": _description(e)}
+    return devices_by_kind
 
 
 def _targets() -> dict[str, list[dict[str, Any]]]:
     """List the tools of each target beyond TVM, with the command that installs a missing one."""
     from wherry.targets.target import KINDS, find
 
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_kind: dict[str, list[dict[str, Any]]] = {}
     for kind in KINDS:
         # "rocm" alone would require an AMD GPU in this machine
         preset = find("rocm:gfx1100" if kind == "rocm" else kind)
         requirements = preset.toolchain.requirements() if preset.toolchain else ()
-        found[kind] = [asdict(requirement) for requirement in requirements]
-    return found
+        by_kind[kind] = [asdict(requirement) for requirement in requirements]
+    return by_kind
 
 
 def _apps() -> dict[str, list[dict[str, Any]]]:
@@ -106,8 +106,8 @@ def _auto() -> str:
 
 def _packages() -> str:
     names = ("apache-tvm", "apache-tvm-ffi", "numpy", "tokenizers")
-    found = [f"{name} {version(name)}" for name in names]
-    return ", ".join([f"wherry {wherry.__version__}", *found])
+    versions = [f"{name} {version(name)}" for name in names]
+    return ", ".join([f"wherry {wherry.__version__}", *versions])
 
 
 def _core() -> str:
@@ -132,8 +132,8 @@ def _cpu() -> str:
 def _linker() -> str:
     from wherry.targets.hosts import local_compiler
 
-    if found := shutil.which(local_compiler() or ""):
-        return found
+    if compiler := shutil.which(local_compiler() or ""):
+        return compiler
     place = find_object_linker()  # raises if it is missing, too
     return f"no C++ compiler is installed; {place.name} links models when they are loaded"
 

@@ -19,11 +19,11 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
     for name, check in report["checks"].items():
         yield _row("ok" if check["ok"] else "FAIL", name, check["found"])
     yield _title("Devices besides the CPU")
-    for kind, found in report["devices"].items():
-        for device in found["devices"]:
+    for kind, entry in report["devices"].items():
+        for device in entry["devices"]:
             yield _row("ok", kind, _device(device))
-        if not found["devices"]:
-            yield _row("none", kind, found["problem"] or "no device")
+        if not entry["devices"]:
+            yield _row("none", kind, entry["problem"] or "no device")
     yield _title("Targets to compile for (all but cpu are optional: what to type if you want one)")
     yield from _tools(report["targets"])
     yield _title("Systems that `wherry package` makes libraries of apps for (optional, too)")

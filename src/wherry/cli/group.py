@@ -198,12 +198,12 @@ def run() -> None:
     except OSError as e:
         from .refused import explained
 
-        if debug or (found := explained(e, of_output=_is_of_output(e))) is None:
+        if debug or (error := explained(e, of_output=_is_of_output(e))) is None:
             raise
         if _is_of_output(e):
             _drop_output()
-        click.echo(f"Error: {found}", err=True)
-        sys.exit(found.exit_code)
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -41,20 +41,20 @@ def list_command(as_json: bool, supported: bool, fits: bool) -> None:
     if supported:
         _list_supported(as_json)
         return
-    found = named()
+    entries = named()
     if as_json:
-        click.echo(json.dumps([_record(entry) for entry in found], indent=2))
+        click.echo(json.dumps([_record(entry) for entry in entries], indent=2))
         return
-    if not found:
+    if not entries:
         click.echo("The cache is empty. Type: wherry run demo", err=True)
         return
     rows = [("kind", "name", "what", "size", "last use")]
-    for entry in found:
+    for entry in entries:
         used = ago(time.time() - entry.last_used)
         rows.append((entry.kind, entry.name, entry.about, size(entry.bytes), used))
     for line in columns.lines(rows, right={3}):
         click.echo(line)
-    total = size(sum(entry.bytes for entry in found))
+    total = size(sum(entry.bytes for entry in entries))
     click.echo(f"{total} in all, in {settings.cache_dir()}", err=True)
 
 
@@ -64,13 +64,13 @@ def _list_fitting(as_json: bool) -> None:
 
     free = _free()
     fitting_on = {device: fitting(SHARE_ASKED * room) for device, room in free.items()}
-    found = max(fitting_on.values(), key=len)
-    on = {m.name: [device for device, models in fitting_on.items() if m in models] for m in found}
+    largest = max(fitting_on.values(), key=len)
+    on = {m.name: [device for device, models in fitting_on.items() if m in models] for m in largest}
     if as_json:
         records = [
             {"model": m.name, "weights": m.weights, "memory": m.memory, "devices": on[m.name]}
             | {"good_at": m.good_at}
-            for m in found
+            for m in largest
         ]
         click.echo(json.dumps(records, indent=2))
         return
@@ -78,12 +78,12 @@ def _list_fitting(as_json: bool) -> None:
     click.echo(f"Free memory: {rooms}. With {CONTEXT:,} tokens of context fit:", err=True)
     rows = [("model", "weights", "memory", "fits", "good at")]
     rows += [
-        (m.name, size(m.weights), size(m.memory), ", ".join(on[m.name]), m.good_at) for m in found
+        (m.name, size(m.weights), size(m.memory), ", ".join(on[m.name]), m.good_at) for m in largest
     ]
     for line in columns.lines(rows, right={1, 2}):
         click.echo(line)
-    if found:
-        click.echo(f"Type: wherry run {found[0].name}", err=True)
+    if largest:
+        click.echo(f"Type: wherry run {largest[0].name}", err=True)
 
 
 def _free() -> dict[str, int]:
@@ -124,14 +124,14 @@ def named() -> list[Entry]:
     """List all entries; packed weights get the name of their model, if it exists."""
     from wherry.runtime.load.loading import pack_dir
 
-    found = entries()
-    owners = {pack_dir(e.manifest).name: e for e in found if e.manifest}
-    for entry in found:
+    result = entries()
+    owners = {pack_dir(e.manifest).name: e for e in result if e.manifest}
+    for entry in result:
         if entry.kind == "packed":
             owner = owners.get(entry.path.name)
             entry.name = owner.name if owner else ""
             entry.about = owner.about if owner else "of a model that is gone"
-    return found
+    return result
 
 
 def _record(entry: Entry) -> dict[str, Any]:

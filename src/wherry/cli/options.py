@@ -242,11 +242,13 @@ def opened(model: str, loading: LoadOptions) -> MLCEngine:
     return engine
 
 
-def _on_context(loaded: LoadedModel, asked: int | str | None) -> str | None:
+def _on_context(loaded: LoadedModel, requested: int | str | None) -> str | None:
     """Return a message if memory limits the context below the model's; else None."""
-    if loaded.context < loaded.model_context and asked in (None, "auto"):
+    if loaded.context < loaded.model_context and requested in (None, "auto"):
         return (
             f"Context: {loaded.context:,} tokens, what fits into free memory, of the model's "
             f"{loaded.model_context:,}."
         )
-    return f"Context: {loaded.context:,} tokens, all of the model's." if asked == "auto" else None
+    return (
+        f"Context: {loaded.context:,} tokens, all of the model's." if requested == "auto" else None
+    )

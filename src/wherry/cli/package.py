@@ -181,10 +181,10 @@ def _package_app(
         raise UsageError(f"Several models are called {', '.join(sorted(twice))}; an app takes one.")
     if limits.max_batch is None:
         limits = replace(limits, max_batch=SEQUENCES)
-    wanted = platforms_of(targets)
-    platforms = [PLATFORMS[name] for name in wanted]
+    devices_of = platforms_of(targets)
+    platforms = [PLATFORMS[name] for name in devices_of]
     for platform in platforms:  # said before models are compiled, which takes minutes
-        for needed in package.lacking(platform, set(wanted[platform.name]) - {"cpu"}):
+        for needed in package.lacking(platform, set(devices_of[platform.name]) - {"cpu"}):
             click.echo(
                 f"{needed.name} is not installed, so {platform.name} will lack its library: "
                 f"what follows compiles the models alone. Ctrl-C, and type: {needed.fix}",
@@ -202,23 +202,24 @@ def _package_app(
                         limits=limits,
                         progress=progress,
                     )
-                    for device in wanted[platform.name]
+                    for device in devices_of[platform.name]
                 }
                 for platform in platforms
             }
             for name, model in zip(names, models, strict=True)
         }
-        made = package.write_package(output, compiled, platforms, progress, grammar=grammar)
+        written = package.write_package(output, compiled, platforms, progress, grammar=grammar)
     for line in columns.lines(
-        [(size(file.size), file.path) for file in (*made.libraries, *made.programs)], right={0}
+        [(size(file.size), file.path) for file in (*written.libraries, *written.programs)],
+        right={0},
     ):
         click.echo(line, err=True)
-    if made.programs and not (server := httplib.requirement()).found:
+    if written.programs and not (server := httplib.requirement()).found:
         click.echo(
             f"wherry-lite has no `serve`: that takes {server.name}. Type: {server.fix}", err=True
         )
-    package.require_all(output, made)
-    _end(output, *package.next_steps(output, made))
+    package.require_all(output, written)
+    _end(output, *package.next_steps(output, written))
 
 
 def _end(output: Path, *steps: str) -> None:

@@ -31,48 +31,48 @@ def plan_command(model: str, as_json: bool, **typed: Any) -> None:
     exit code is 6 if the model does not fit.
     """
     loading, _ = options.split(typed)
-    found, problem = planned.needs(model, loading)
+    needs, problem = planned.needs(model, loading)
     if as_json:
-        click.echo(json.dumps(found.record() | {"fits": problem is None}, indent=2))
+        click.echo(json.dumps(needs.record() | {"fits": problem is None}, indent=2))
     else:
-        for line in lines(found):
+        for line in lines(needs):
             click.echo(line)
     if problem:
         raise problem
 
 
-def lines(found: planned.Needs) -> list[str]:
+def lines(needs: planned.Needs) -> list[str]:
     """Return the parts of the memory, their sum, and the free memory, as lines of text."""
-    batch = found.max_batch
-    cache = f"{found.kv_tokens:,} tokens of {size(found.kv_per_token)} in {found.kv_dtype}"
+    batch = needs.max_batch
+    cache = f"{needs.kv_tokens:,} tokens of {size(needs.kv_per_token)} in {needs.kv_dtype}"
     share = f"; {batch} requests at once share it" if batch > 1 else ""
     rows = [
-        ("program", found.program, "Python, libraries and tokenizer, measured here"),
-        ("weights", found.weights, _weights(found)),
-        ("a step", found.step, f"{found.prefill_chunk} tokens of prompts, {batch} answers"),
-        ("cache", found.cache, cache + share),
-        *([("state", found.state, f"of {batch} sequences, and snapshots")] if found.state else []),
-        ("total", found.total, ""),
-        ("free", found.free, f"on {found.where}{_verdict(found)}"),
+        ("program", needs.program, "Python, libraries and tokenizer, measured here"),
+        ("weights", needs.weights, _weights(needs)),
+        ("a step", needs.step, f"{needs.prefill_chunk} tokens of prompts, {batch} answers"),
+        ("cache", needs.cache, cache + share),
+        *([("state", needs.state, f"of {batch} sequences, and snapshots")] if needs.state else []),
+        ("total", needs.total, ""),
+        ("free", needs.free, f"on {needs.where}{_verdict(needs)}"),
     ]
-    context = f"context of {found.context:,} tokens"
-    if found.context < found.model_context:
-        context += f", of the model's {found.model_context:,}"
+    context = f"context of {needs.context:,} tokens"
+    if needs.context < needs.model_context:
+        context += f", of the model's {needs.model_context:,}"
     return [
-        f"{found.name} for {found.target}: {context}",
+        f"{needs.name} for {needs.target}: {context}",
         *(f"  {name:<8} {_size(count):>12}  {about}".rstrip() for name, count, about in rows),
-        *([f"  --context auto takes {found.largest:,} tokens"] if found.largest else []),
+        *([f"  --context auto takes {needs.largest:,} tokens"] if needs.largest else []),
     ]
 
 
-def _weights(found: planned.Needs) -> str:
-    return f"{found.quantization}, {found.parameters:,} parameters of {found.bits:.2f} bits"
+def _weights(needs: planned.Needs) -> str:
+    return f"{needs.quantization}, {needs.parameters:,} parameters of {needs.bits:.2f} bits"
 
 
-def _verdict(found: planned.Needs) -> str:
-    if found.free is None:
+def _verdict(needs: planned.Needs) -> str:
+    if needs.free is None:
         return ": unknown whether it fits"
-    return ": it fits" if found.total <= found.free else ": it does not fit"
+    return ": it fits" if needs.total <= needs.free else ": it does not fit"
 
 
 def _size(count: int | None) -> str:

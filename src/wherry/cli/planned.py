@@ -96,33 +96,33 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         UsageError: an option is out of range, or does not fit a compiled folder.
         ModelError: there is no such model.
     """
-    found, program = _look(model, options)
+    facts, program = _look(model, options)
     draft = options.get("draft")
     drafts = _look(str(draft), {**options, "mtp": False, "draft_head": None})[0] if draft else None
-    there = _room(found, program)
+    there = _room(facts, program)
     try:
-        config, problem = _config(found, options, there, drafts), None
+        config, problem = _config(facts, options, there, drafts), None
     except ResourceError as e:
         problem = e
-        config = _config(found, options, memory.Room(None), drafts)
-    models = [found] if drafts is None else [found, drafts]
-    rows = config["max_batch"] + (DRAFT_ROWS if _may_draft(found, options) else 0)
-    context = int(found.declared.deployment["context"])
+        config = _config(facts, options, memory.Room(None), drafts)
+    models = [facts] if drafts is None else [facts, drafts]
+    rows = config["max_batch"] + (DRAFT_ROWS if _may_draft(facts, options) else 0)
+    context = int(facts.declared.deployment["context"])
     needs = Needs(
-        name=found.declared.name,
-        target=str(found.target["name"]),
-        quantization=found.quantization,
-        parameters=found.parameters,
-        bits=8 * found.declared.memory["weights"] / max(found.parameters, 1),
+        name=facts.declared.name,
+        target=str(facts.target["name"]),
+        quantization=facts.quantization,
+        parameters=facts.parameters,
+        bits=8 * facts.declared.memory["weights"] / max(facts.parameters, 1),
         program=program,
         weights=sum(m.declared.memory["weights"] for m in models),
         step=sum(_step(m, rows) for m in models),
         kv_per_token=sum(m.declared.memory["kv_per_token"] for m in models),
-        kv_dtype=found.kv_dtype,
+        kv_dtype=facts.kv_dtype,
         kv_tokens=config["kv_tokens"],
         context=min(config["context"], config["kv_tokens"]),
         model_context=context,
-        largest=None if problem else _largest(found, there, drafts),
+        largest=None if problem else _largest(facts, there, drafts),
         max_batch=config["max_batch"],
         prefill_chunk=config["prefill_chunk"],
         free=None if there.free is None else there.free + (program or 0),
@@ -134,8 +134,8 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
     return needs, problem
 
 
-def _may_draft(found: Facts, options: LoadOptions) -> bool:
-    drafts = options.get("draft") or "mtp" in found.declared.capabilities
+def _may_draft(facts: Facts, options: LoadOptions) -> bool:
+    drafts = options.get("draft") or "mtp" in facts.declared.capabilities
     most = options.get("max_drafts")
     return bool(drafts) if most is None else most > 0
 
@@ -167,10 +167,13 @@ def look(model: str, options: LoadOptions) -> Iterator[tuple[Facts, Path]]:
         return
     chosen: dict[str, Any] = {**for_compiler(options)}
     with described_folder(model) as folder:
-        made = forecast(model, folder, **chosen)
-        own = shares_of(made.plan, made.shapes)
-        target, label = made.target, made.quantization
-        yield Facts(made, target, label, made.described, made.parameters, own), folder.path
+        declared = forecast(model, folder, **chosen)
+        own = shares_of(declared.plan, declared.shapes)
+        target, label = declared.target, declared.quantization
+        yield (
+            Facts(declared, target, label, declared.described, declared.parameters, own),
+            folder.path,
+        )
 
 
 def _of_compiled(folder: Path) -> Facts:
@@ -195,33 +198,33 @@ def shares_of(
         shapes: shapes of all parameters by name.
     """
     count: Counter[str] = Counter()
-    for name, found in plan.items():
-        for rows, scheme in found:
+    for name, sources in plan.items():
+        for rows, scheme in sources:
             shape = shapes.get(name, ())
-            count[scheme] += prod(shape) if len(found) == 1 else rows * shape[-1]
+            count[scheme] += prod(shape) if len(sources) == 1 else rows * shape[-1]
     total = max(sum(map(prod, shapes.values())), 1)
     return {scheme: number / total for scheme, number in count.most_common()}
 
 
-def _room(found: Facts, program: int | None) -> memory.Room:
+def _room(facts: Facts, program: int | None) -> memory.Room:
     """Return the memory that is left after the program has started."""
-    there = memory.room(loading.device_name(found.target))
+    there = memory.room(loading.device_name(facts.target))
     if there.free is None or program is None:
         return there
     return replace(there, free=max(0, there.free - program))
 
 
 def _config(
-    found: Facts, options: LoadOptions, there: memory.Room, drafts: Facts | None
+    facts: Facts, options: LoadOptions, there: memory.Room, drafts: Facts | None
 ) -> dict[str, Any]:
     """Return the engine's configuration; if free memory is unknown, every context fits."""
     declared = drafts.declared if drafts else None
-    config = loading.sized(found.declared, options, there, declared)
+    config = loading.sized(facts.declared, options, there, declared)
     return {"kv_tokens": config["context"] * config["max_batch"], **config}
 
 
-def _largest(found: Facts, there: memory.Room, drafts: Facts | None) -> int | None:
-    return memory.largest_context(found.declared, there, drafts.declared if drafts else None)
+def _largest(facts: Facts, there: memory.Room, drafts: Facts | None) -> int | None:
+    return memory.largest_context(facts.declared, there, drafts.declared if drafts else None)
 
 
 def _step(model: Facts, rows: int) -> int:

@@ -35,9 +35,9 @@ def _sections(command: click.Command, parent: click.Context | None, name: str) -
     yield f"## {path}\n\n```text\n{click.unstyle(command.get_help(context))}\n```\n"
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
-            found = command.get_command(context, child)
-            if found is not None and not found.hidden:
-                yield from _sections(found, context, child)
+            child_command = command.get_command(context, child)
+            if child_command is not None and not child_command.hidden:
+                yield from _sections(child_command, context, child)
 
 
 if __name__ == "__main__":

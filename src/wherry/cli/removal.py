@@ -28,12 +28,12 @@ class _Duration(click.ParamType[float]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        found = re.fullmatch(r"(\d+)([dhms])", str(value))
-        if not found:
+        match = re.fullmatch(r"(\d+)([dhms])", str(value))
+        if not match:
             self.fail(
                 f"{value!r} is not a duration; type a number and d, h, m or s: 30d", param, ctx
             )
-        return float(int(found[1]) * _SECONDS[found[2]])
+        return float(int(match[1]) * _SECONDS[match[2]])
 
 
 dry_run = click.option(
@@ -51,10 +51,10 @@ def rm_command(name: str, dry_run: bool) -> None:
     Names are those of `wherry list`.
     """
     short = safe(name.removeprefix("hf://").partition("@")[0])
-    found = named()
-    chosen = [entry for entry in found if entry.name and entry.short_name == short]
+    entries = named()
+    chosen = [entry for entry in entries if entry.name and entry.short_name == short]
     if not chosen:
-        names = ", ".join(sorted({entry.name for entry in found if entry.name})) or "nothing"
+        names = ", ".join(sorted({entry.name for entry in entries if entry.name})) or "nothing"
         raise UsageError(f"The cache has no {name!r}; it has {names}. Type: wherry list")
     if dry_run:
         _would_go(chosen)

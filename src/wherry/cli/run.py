@@ -46,9 +46,11 @@ def run_command(
             with engine.completions.create(prompt=prompt, stream=True, **sampling) as stream:
                 write((c.text for chunk in stream for c in chunk.choices), markdown=False)
         elif prompt is not None:
-            asked = [{"role": "system", "content": system}] if system else []
-            asked.append({"role": "user", "content": prompt})
-            with engine.chat.completions.create(messages=asked, stream=True, **sampling) as stream:
+            messages = [{"role": "system", "content": system}] if system else []
+            messages.append({"role": "user", "content": prompt})
+            with engine.chat.completions.create(
+                messages=messages, stream=True, **sampling
+            ) as stream:
                 write(c.delta.content or "" for chunk in stream for c in chunk.choices)
         else:
             converse(engine, system, sampling)

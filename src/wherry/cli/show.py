@@ -35,53 +35,53 @@ def show_command(model: str, template: bool, as_json: bool, **typed: Any) -> Non
     from . import description
 
     loading, _ = options.split(typed)
-    found = description.describe(model, loading)
-    text = found.pop("template")
+    facts = description.describe(model, loading)
+    text = facts.pop("template")
     if template:
         if text is None:
             raise UsageError(f"{model} has no chat template: it completes text alone.")
         click.echo(text)
     elif as_json:
-        click.echo(json.dumps(found | {"template": text}, indent=2))
+        click.echo(json.dumps(facts | {"template": text}, indent=2))
     else:
-        for line in lines(found, text):
+        for line in lines(facts, text):
             click.echo(line)
 
 
-def lines(found: dict[str, Any], template: str | None) -> Iterator[str]:
+def lines(facts: dict[str, Any], template: str | None) -> Iterator[str]:
     """Yield the lines of a model's description."""
-    shape, memory, tools = found["shape"], found["memory"], found["tools"]
+    shape, memory, tools = facts["shape"], facts["memory"], facts["tools"]
     heads = f"{shape['heads']} heads, {shape['kv_heads']} of keys and values"
-    yield found["name"]
-    yield from _row("architecture", f"{found['architecture']}, {found['parameters']:,} parameters")
+    yield facts["name"]
+    yield from _row("architecture", f"{facts['architecture']}, {facts['parameters']:,} parameters")
     yield from _row("", f"{shape['layers']} layers of {shape['hidden_size']}, {heads}")
     yield from _row("vocabulary", f"{shape['vocab_size']:,} tokens")
-    yield from _row("context", f"{found['context']:,} tokens")
-    yield from _row("licence", found["licence"] or "not said")
-    yield from _row("can", ", ".join(found["capabilities"]))
+    yield from _row("context", f"{facts['context']:,} tokens")
+    yield from _row("licence", facts["licence"] or "not said")
+    yield from _row("can", ", ".join(facts["capabilities"]))
     if template is not None:
         calls = f"calls of tools as {tools}" if tools else "no tools"
-        thinks = "thinks if asked to" if found["thinking"] else ""
+        thinks = "thinks if asked to" if facts["thinking"] else ""
         yield from _row("template", "; ".join(filter(None, [calls, thinks])))
     else:
         yield from _row("template", "none")
-    bits = 8 * memory["weights"] / max(found["parameters"], 1)
-    about = f"{size(memory['weights'])} in {found['quantization']}, {bits:.2f} bits per weight"
+    bits = 8 * memory["weights"] / max(facts["parameters"], 1)
+    about = f"{size(memory['weights'])} in {facts['quantization']}, {bits:.2f} bits per weight"
     yield from _row("weights", about)
-    if found["schemes"]:
+    if facts["schemes"]:
         each = (
-            f"{share:.1%} in {name}" for name, share in found["schemes"].items() if share >= 0.001
+            f"{share:.1%} in {name}" for name, share in facts["schemes"].items() if share >= 0.001
         )
         yield from _row("", ", ".join(each))
-    cache = f"{size(memory['kv_per_token'])} per token in {found['kv_dtype']}"
+    cache = f"{size(memory['kv_per_token'])} per token in {facts['kv_dtype']}"
     yield from _row(
-        "memory", f"{cache}, {size(memory['workspace'])} per step, for {found['target']}"
+        "memory", f"{cache}, {size(memory['workspace'])} per step, for {facts['target']}"
     )
-    if found["quality"]:
-        yield from _row("quality", summary(Card(**found["quality"])))
-    for made in found["compiled"]:
-        about = f"{made['quantization']} for {made['target']}, {size(made['bytes'])}"
-        card = made["quality"]
+    if facts["quality"]:
+        yield from _row("quality", summary(Card(**facts["quality"])))
+    for compiled in facts["compiled"]:
+        about = f"{compiled['quantization']} for {compiled['target']}, {size(compiled['bytes'])}"
+        card = compiled["quality"]
         yield from _row("compiled", about + (f"; {summary(Card(**card))}" if card else ""))
 
 

@@ -27,12 +27,12 @@ def lines(manifest: Manifest) -> list[str]:
 
 
 def _of_device(target: dict[str, Any]) -> list[str]:
-    found = []
+    lines = []
     if features := target.get("device_features"):
-        found.append(f"  the device must have {', '.join(features)}")
+        lines.append(f"  the device must have {', '.join(features)}")
     if target.get("fast_math"):
-        found.append("  last bits may depend on what shares a batch")
-    return found
+        lines.append("  last bits may depend on what shares a batch")
+    return lines
 
 
 def _kind(manifest: Manifest) -> str:

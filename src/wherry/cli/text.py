@@ -30,10 +30,10 @@ def text_of(value: str, where: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as e:
-        found = value[e.start].encode(
+        byte = value[e.start].encode(
             "utf-8", "surrogateescape" if _is_byte(value[e.start]) else "surrogatepass"
         )
-        raise _not_text(where, e.start, found) from e
+        raise _not_text(where, e.start, byte) from e
     return value
 
 
@@ -54,7 +54,7 @@ def _is_byte(character: str) -> bool:
     return "\udc80" <= character <= "\udcff"
 
 
-def _not_text(where: str, place: int, found: bytes) -> click.UsageError:
+def _not_text(where: str, place: int, byte: bytes) -> click.UsageError:
     return click.UsageError(
-        f"{where} is not UTF-8: {found!r} at {place}. Convert it first: iconv -t UTF-8"
+        f"{where} is not UTF-8: {byte!r} at {place}. Convert it first: iconv -t UTF-8"
     )

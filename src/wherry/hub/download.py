@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 # The base class of errors in huggingface_hub's HTTP library, httpx or httpx2.
 _TRANSPORT: type[Exception] = next(c for c in HfHubHTTPError.__mro__ if c.__name__ == "HTTPError")
-_WHOLE = ".wherry-download.json"  # file that marks a complete folder
+_COMPLETE = ".wherry-download.json"  # file that marks a complete folder
 _ATTEMPTS = 5  # attempts in a row without a new byte
 _SPARE_BYTES = 16 << 20
 
@@ -81,7 +81,7 @@ def fetch(
     """
     home = _home(repo, gguf, cache)
     revision = revision or "main"
-    if COMMIT.fullmatch(revision) and _is_whole(home / revision):
+    if COMMIT.fullmatch(revision) and _is_complete(home / revision):
         return home / revision  # a commit never changes, so the hub need not be asked
     try:
         with _explained(repo, revision):
@@ -92,9 +92,9 @@ def fetch(
             return folder
         raise ModelError(f"{e} It has not been downloaded before, or not completely.") from e
     folder = home / commit
-    if not _is_whole(folder):
+    if not _is_complete(folder):
         with making(folder, f"the download of {repo}"):
-            if not _is_whole(folder):
+            if not _is_complete(folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 with _explained(repo, revision):
                     _download(repo, commit, files, folder, progress, pause)
@@ -176,28 +176,28 @@ def _note(folder: Path, files: list[RepositoryFile]) -> None:
     }
     content: dict[str, Any] = {"files": {name: asdict(r) for name, r in records.items()}}
     content["digest"] = digest(content)
-    write_atomically(folder / _WHOLE, json.dumps(content, indent=2) + "\n")
+    write_atomically(folder / _COMPLETE, json.dumps(content, indent=2) + "\n")
     integrity.keep(folder, records)
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     """Return whether all files exist unchanged; a changed one is reported."""
     try:
-        content = read_object(folder / _WHOLE)
+        content = read_object(folder / _COMPLETE)
     except (OSError, ValueError):
         return False
     if content.get("digest") != digest(content):
         return False
     files = {name: FileRecord(**r) for name, r in content["files"].items()}
     weights = [name for name in files if name.endswith((".safetensors", ".bin", ".gguf"))]
-    found = integrity.damaged(folder, files, lazily=weights)
-    if found:
+    problems = integrity.damaged(folder, files, lazily=weights)
+    if problems:
         logger.warning(
             "The download in %s is damaged:\n%s\nWhat is damaged is fetched again.",
             folder,
-            listing(found.values()),
+            listing(problems.values()),
         )
-    return not found
+    return not problems
 
 
 def _remember(home: Path, revision: str, commit: str) -> None:
@@ -210,7 +210,7 @@ def _kept(home: Path, revision: str) -> Path | None:
     """Return the folder of an earlier download of this revision; None: there is none."""
     ref = _ref(home, revision)
     commit = ref.read_text(errors="replace").strip() if ref.is_file() else revision
-    return home / commit if COMMIT.fullmatch(commit) and _is_whole(home / commit) else None
+    return home / commit if COMMIT.fullmatch(commit) and _is_complete(home / commit) else None
 
 
 def _download(

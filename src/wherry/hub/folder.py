@@ -12,8 +12,8 @@ from wherry.errors import ModelError
 
 def side_files(folder: Path) -> tuple[Path, ...]:
     """Return the files of `folder` that belong to a model besides its weights, sorted by name."""
-    found = {p for pattern in SIDE_FILES for p in folder.glob(pattern) if p.is_file()}
-    return tuple(sorted(found))
+    files = {p for pattern in SIDE_FILES for p in folder.glob(pattern) if p.is_file()}
+    return tuple(sorted(files))
 
 
 def further_templates(folder: Path) -> dict[str, bytes]:
@@ -22,8 +22,8 @@ def further_templates(folder: Path) -> dict[str, bytes]:
     `additional_chat_templates/tool_use.jinja` becomes `chat_template.tool_use.jinja`, because the
     files of a compiled model are in no folders.
     """
-    found = sorted(folder.glob(FURTHER_TEMPLATES))
-    return {f"chat_template.{path.name}": path.read_bytes() for path in found}
+    files = sorted(folder.glob(FURTHER_TEMPLATES))
+    return {f"chat_template.{path.name}": path.read_bytes() for path in files}
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -15,12 +15,12 @@ SPLIT = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", 
 _SAFE = re.compile(r"(?:[\w][\w.+ -]{0,200}/)?[\w][\w.+ -]{0,200}\.gguf", re.ASCII | re.I)
 
 
-def chosen(names: Iterable[str], wanted: str, where: str) -> list[str]:
-    """The files of the model that is `wanted`, in order; several if it is split.
+def chosen(names: Iterable[str], name: str, where: str) -> list[str]:
+    """The files of the model that is `name`, in order; several if it is split.
 
     Args:
         names: of all files of the repository.
-        wanted: a file's name, or a quantization's.
+        name: a file's name, or a quantization's.
         where: the repository, for errors.
 
     Raises:
@@ -28,18 +28,18 @@ def chosen(names: Iterable[str], wanted: str, where: str) -> list[str]:
     """
     # Other models that share a repository: the part for images.
     files = [n for n in sorted(names) if _SAFE.fullmatch(n) and "mmproj" not in n.lower()]
-    if wanted.lower().endswith(SUFFIX):
-        found = [n for n in files if n == wanted or stem(n) == stem(wanted)]
+    if name.lower().endswith(SUFFIX):
+        matches = [n for n in files if n == name or stem(n) == stem(name)]
     else:
-        ending = re.compile(rf"(?:.*[-._/])?{re.escape(wanted)}", re.I | re.DOTALL)
-        found = [n for n in files if ending.fullmatch(stem(n))]
-    models = sorted({stem(n) for n in found})
+        ending = re.compile(rf"(?:.*[-._/])?{re.escape(name)}", re.I | re.DOTALL)
+        matches = [n for n in files if ending.fullmatch(stem(n))]
+    models = sorted({stem(n) for n in matches})
     if len(models) == 1:
-        return found
+        return matches
     what = "more than one file" if models else "no file"
     others = models or sorted({stem(n) for n in files})
     raise ModelError(
-        f"{where} has {what} for {wanted!r}. "
+        f"{where} has {what} for {name!r}. "
         + (
             f"Type one of these:\n{listing(f'{where}/{n}{SUFFIX}' for n in others)}"
             if others
@@ -50,5 +50,5 @@ def chosen(names: Iterable[str], wanted: str, where: str) -> list[str]:
 
 def stem(name: str) -> str:
     """A model's name, from that of one of its files."""
-    found = SPLIT.fullmatch(name)
-    return found["stem"] if found else name[: -len(SUFFIX)]
+    match = SPLIT.fullmatch(name)
+    return match["stem"] if match else name[: -len(SUFFIX)]

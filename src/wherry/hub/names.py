@@ -141,9 +141,9 @@ def _on_name(model: str) -> str:
 
     if close := get_close_matches(model, [DEMO, *_beside(model)], n=1, cutoff=0.7):
         return f"\nDid you mean {close[0]}?"
-    if found := _OTHER_HUB.fullmatch(model):
-        at = f"@{found[2]}" if found[2] and found[2] != "main" else ""
-        return f"\nDid you mean hf://{found[1]}{at}{found[3] or ''}?"
+    if match := _OTHER_HUB.fullmatch(model):
+        at = f"@{match[2]}" if match[2] and match[2] != "main" else ""
+        return f"\nDid you mean hf://{match[1]}{at}{match[3] or ''}?"
     if re.fullmatch(r"[\w.-]+:[\w.-]+", model):
         return (
             "\nNames of Ollama's library are not known here: give a model of the Hugging Face hub."
@@ -165,8 +165,8 @@ def _beside(model: str) -> Iterator[str]:
 
 def parse_gguf(model: str) -> tuple[str, str | None, str] | None:
     """Parse ORG/NAME, the revision, and a GGUF file or quantization; None if `model` is none."""
-    found = _HUB_GGUF.fullmatch(model)
-    return (found[1], found[2], found[3] or found[4]) if found else None
+    match = _HUB_GGUF.fullmatch(model)
+    return (match[1], match[2], match[3] or match[4]) if match else None
 
 
 def parse_hub(model: str) -> tuple[str, str | None] | None:
@@ -177,10 +177,10 @@ def parse_hub(model: str) -> tuple[str, str | None] | None:
     """
     if not model.startswith("hf://"):
         return None
-    found = _HUB.fullmatch(model)
-    if not found:
+    match = _HUB.fullmatch(model)
+    if not match:
         raise UsageError(
             f"{model!r} is not of the form hf://ORG/NAME[@REVISION], or of GGUF "
             "hf://ORG/NAME[@REVISION]/FILE.gguf or hf://ORG/NAME[@REVISION]:Q4_K_M."
         )
-    return found[1], found[2]
+    return match[1], match[2]

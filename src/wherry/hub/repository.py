@@ -89,11 +89,11 @@ def list_files(
             f"{hf.constants.ENDPOINT} names the commit {str(info.sha)[:100]!r} for hf://{repo}; a "
             "commit has 40 hexadecimal digits. Is HF_ENDPOINT a hub?"
         )
-    found = [s for s in info.siblings or [] if not _LEAVES_FOLDER.search(str(s.rfilename))]
-    names = {s.rfilename for s in found}
+    siblings = [s for s in info.siblings or [] if not _LEAVES_FOLDER.search(str(s.rfilename))]
+    names = {s.rfilename for s in siblings}
     if gguf is not None:
         only = set(chosen(names, gguf, f"hf://{repo}"))
-        return info.sha, [_described(s) for s in found if s.rfilename in only]
+        return info.sha, [_described(s) for s in siblings if s.rfilename in only]
     weights = [SAFETENSORS] if SAFETENSORS in names else [SAFETENSORS_INDEX, "*.safetensors"]
     pickles = names & {PICKLED, PICKLED_INDEX}
     if pickles and not names & {SAFETENSORS, SAFETENSORS_INDEX}:
@@ -105,8 +105,8 @@ def list_files(
         single = PICKLED in names
         weights = [PICKLED] if single else [PICKLED_INDEX, "pytorch_model-*.bin"]
     if not names & {"config.json", SAFETENSORS, SAFETENSORS_INDEX} and MISTRAL_PARAMS in names:
-        return info.sha, _of_mistral(found, names, repo)
-    files = [_described(s) for s in found if _is_needed(s.rfilename, weights)]
+        return info.sha, _of_mistral(siblings, names, repo)
+    files = [_described(s) for s in siblings if _is_needed(s.rfilename, weights)]
     lacking = [] if "config.json" in names else ["config.json"]
     lacking += (
         []
@@ -124,7 +124,7 @@ def list_files(
     return info.sha, files
 
 
-def _of_mistral(found: list[Any], names: set[str], repo: str) -> list[RepositoryFile]:
+def _of_mistral(siblings: list[Any], names: set[str], repo: str) -> list[RepositoryFile]:
     """Return the files of a repository in Mistral's own layout alone.
 
     Raises:
@@ -140,7 +140,7 @@ def _of_mistral(found: list[Any], names: set[str], repo: str) -> list[Repository
     needed = (MISTRAL_PARAMS, "tokenizer.model.v*", *SIDE_FILES, *OLDER_TOKENIZERS, *_ABOUT)
     return [
         _described(s)
-        for s in found
+        for s in siblings
         if any(fnmatch(s.rfilename, pattern) for pattern in (*needed, *weights))
         and "/" not in s.rfilename
     ]

@@ -38,8 +38,8 @@ _MODES = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-_OURS = {name: name for name in ("cls", "max", "mean", "weightedmean")}
-_OURS |= {"mean_sqrt_len_tokens": "mean_sqrt_len", "lasttoken": "last"}
+_POOLING = {name: name for name in ("cls", "max", "mean", "weightedmean")}
+_POOLING |= {"mean_sqrt_len_tokens": "mean_sqrt_len", "lasttoken": "last"}
 # Classes of torch that Dense applies after its linear -> our names.
 _ACTIVATIONS = {
     "Identity": "identity",
@@ -133,16 +133,16 @@ def head_of(files: SentenceFiles) -> Head | None:
             "do_lower_case: found true, supported is false with a tokenizer that keeps capitals"
         )
     second = _module_config(folder, modules[1])
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "prompts": _prompts(files.texts, problems),
         "default_prompt": files.texts.get("default_prompt_name"),
     }
     if is_score:
-        made |= {ours: _token(second, theirs, problems) for ours, theirs in _TOKENS.items()}
+        fields |= {field: _token(second, source, problems) for field, source in _TOKENS.items()}
     else:
-        found = _pooling(second, problems)
-        made |= {
-            "pooling": found[0] if len(found) == 1 else tuple(found),
+        modes = _pooling(second, problems)
+        fields |= {
+            "pooling": modes[0] if len(modes) == 1 else tuple(modes),
             "dense": tuple(
                 _dense(_module_config(folder, module), problems)
                 for module, name in zip(modules, names, strict=True)
@@ -151,11 +151,11 @@ def head_of(files: SentenceFiles) -> Head | None:
             "normalize": names[-1] == "Normalize",
             "max_tokens": _longest(files, problems),
         }
-        if second.get("include_prompt") is False and any(made["prompts"].values()):
+        if second.get("include_prompt") is False and any(fields["prompts"].values()):
             problems.append("include_prompt of Pooling: found false, supported is true")
     if not problems:
         try:
-            return ScoreHead(**made) if is_score else EmbeddingHead(**made)
+            return ScoreHead(**fields) if is_score else EmbeddingHead(**fields)
         except ValueError as e:
             problems.append(str(e))
     raise ModelError(f"{folder} cannot be what its {MODULES} says:\n{listing(problems)}")
@@ -209,9 +209,9 @@ def _token(config: Mapping[str, Any], name: str, problems: list[str]) -> int:
 
 def _lowercases(folder: Path) -> bool:
     """Return whether the tokenizer itself lowercases texts."""
-    found = optional_json(folder / "tokenizer.json").get("normalizer")
-    steps = found.get("normalizers") if isinstance(found, dict) else None
-    for step in steps if isinstance(steps, list) else [found]:
+    normalizer = optional_json(folder / "tokenizer.json").get("normalizer")
+    steps = normalizer.get("normalizers") if isinstance(normalizer, dict) else None
+    for step in steps if isinstance(steps, list) else [normalizer]:
         if isinstance(step, dict) and (
             step.get("type") == "Lowercase" or step.get("lowercase") is True
         ):
@@ -236,22 +236,22 @@ def _longest(files: SentenceFiles, problems: list[str]) -> int | None:
 def _pooling(config: Mapping[str, Any], problems: list[str]) -> list[str]:
     """Return the pooling modes, in the order of their parts of the vector."""
     named = config.get("pooling_mode")
-    found = [mode for name, mode in _MODES.items() if config.get(name) is True]
+    names = [mode for name, mode in _MODES.items() if config.get(name) is True]
     if named is not None:
-        found += named if isinstance(named, list) else [named]
-    wrong = [mode for mode in found if not isinstance(mode, str) or mode not in _OURS]
-    if not found or wrong or len(set(found)) < len(found):  # a mode twice is two spellings of one
-        modes = " and ".join(map(shown, wrong or found)) or "none"
-        problems.append(f"the mode of Pooling: found {modes}, supported are {', '.join(_OURS)}")
+        names += named if isinstance(named, list) else [named]
+    wrong = [mode for mode in names if not isinstance(mode, str) or mode not in _POOLING]
+    if not names or wrong or len(set(names)) < len(names):  # a mode twice is two spellings of one
+        modes = " and ".join(map(shown, wrong or names)) or "none"
+        problems.append(f"the mode of Pooling: found {modes}, supported are {', '.join(_POOLING)}")
         return ["last"]
-    return [_OURS[mode] for mode in found]
+    return [_POOLING[mode] for mode in names]
 
 
 def _dense(config: Mapping[str, Any], problems: list[str]) -> DenseLayer:
     """Read the configuration of a module Dense."""
     sizes: list[Any] = [config.get("in_features"), config.get("out_features")]
     activation = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
-    found = len(problems)
+    count = len(problems)
     if not all(type(size) is int and 0 < size <= 2**20 for size in sizes):
         problems.append(f"in_features, out_features of Dense: found {shown(sizes)}")
     if activation not in _ACTIVATIONS:
@@ -260,7 +260,7 @@ def _dense(config: Mapping[str, Any], problems: list[str]) -> DenseLayer:
     bias = config.get("bias", True)
     if not isinstance(bias, bool):
         problems.append(f"bias of Dense: found {shown(bias)}, expected true or false")
-    if len(problems) > found:
+    if len(problems) > count:
         return DenseLayer(inputs=1, outputs=1)
     inputs, outputs = sizes
     kind: Any = _ACTIVATIONS[activation]

@@ -123,10 +123,10 @@ def require_code(codes: list[str], limits: Mapping[str, int]) -> None:
             f"The library is for GPUs from {oldest}, and {here[0].name} is {here[0].code}. "
             f"Type: wherry compile MODEL --target cuda:{here[0].code}"
         )
-    asked = limits.get(SHARED_MEMORY, 0)
-    if here and here[0].shared_bytes < asked:
+    required = limits.get(SHARED_MEMORY, 0)
+    if here and here[0].shared_bytes < required:
         raise ToolchainError(
-            f"The library's kernels need {asked} bytes of shared memory a block, and "
+            f"The library's kernels need {required} bytes of shared memory a block, and "
             f"{here[0].name} has {here[0].shared_bytes}. "
             f"Type: wherry compile MODEL --target cuda:{here[0].code}"
         )

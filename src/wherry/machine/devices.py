@@ -46,18 +46,18 @@ def list_devices(kind: str) -> list[Device]:
         return [_metal(gpu) for gpu in metal_driver.gpus() if gpu.supported]
     return [
         Device(
-            name=found["name"],
+            name=device["name"],
             kind=kind,
-            memory_bytes=found["memory"],
-            available_bytes=found["available_memory"] if found["available_memory"] >= 0 else None,
-            largest_buffer_bytes=found["largest_buffer"],
-            discrete=found["discrete"],
-            driver=found["driver"],
-            software=found["software"],
-            threads_per_block=found["threads_per_block"],
+            memory_bytes=device["memory"],
+            available_bytes=device["available_memory"] if device["available_memory"] >= 0 else None,
+            largest_buffer_bytes=device["largest_buffer"],
+            discrete=device["discrete"],
+            driver=device["driver"],
+            software=device["software"],
+            threads_per_block=device["threads_per_block"],
             code=None,
         )
-        for found in _listed(kind)["devices"]
+        for device in _listed(kind)["devices"]
     ]
 
 

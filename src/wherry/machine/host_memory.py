@@ -37,9 +37,9 @@ def available(proc: Path = Path("/proc")) -> int | None:
     Args:
         proc: the /proc folder.
     """
-    told = (_meminfo(proc, "MemAvailable"), memory.available(), *_groups(proc))
-    found = [left for left in told if left is not None]
-    return max(0, min(found)) if found else None
+    limits = (_meminfo(proc, "MemAvailable"), memory.available(), *_groups(proc))
+    known = [left for left in limits if left is not None]
+    return max(0, min(known)) if known else None
 
 
 def _groups(proc: Path) -> Iterator[int]:

@@ -46,17 +46,17 @@ def available() -> int | None:
 
 def of_macos(system: Any, page_bytes: int) -> int | None:
     """Return the free bytes that libSystem's Mach calls tell."""
-    found = _VmStatistics()
-    count = ctypes.c_uint32(ctypes.sizeof(found) // 4)
+    statistics = _VmStatistics()
+    count = ctypes.c_uint32(ctypes.sizeof(statistics) // 4)
     status = system.host_statistics64(
-        system.mach_host_self(), _VM_INFO, ctypes.byref(found), ctypes.byref(count)
+        system.mach_host_self(), _VM_INFO, ctypes.byref(statistics), ctypes.byref(count)
     )
-    return (found.free + found.inactive) * page_bytes if status == 0 else None
+    return (statistics.free + statistics.inactive) * page_bytes if status == 0 else None
 
 
 def of_windows(kernel: Any) -> int | None:
     """Return the free bytes that kernel32 tells."""
-    found = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
-    if not kernel.GlobalMemoryStatusEx(ctypes.byref(found)):
+    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
+    if not kernel.GlobalMemoryStatusEx(ctypes.byref(status)):
         return None
-    return min(int(found.available), int(found.file))
+    return min(int(status.available), int(status.file))

@@ -22,9 +22,9 @@ def prim_func(**_options: Any) -> Callable[[Callable[..., None]], PrimFunc]:
     """Return a decorator; TVM's parser reads the options (`private`, `s_tir`) from the source."""
 
     def read(func: Callable[..., None]) -> PrimFunc:
-        found = utils.inspect_function_capture(func)
-        made: PrimFunc = parse(func, found, check_well_formed=False)
-        return made
+        variables = utils.inspect_function_capture(func)
+        function: PrimFunc = parse(func, variables, check_well_formed=False)
+        return function
 
     read.dispatch_token = "tirx"  # type: ignore[attr-defined]
     return read
@@ -42,5 +42,5 @@ class _Macro(TIRInline):
 
 def macro(func: Callable[..., None]) -> Callable[..., None]:
     """Return `func` as a macro, which a prim_func or another macro expands."""
-    made = _Macro(*scan_macro(func, utils.inspect_function_capture(func)), func)
-    return lambda *args, **kwargs: made(*args, **kwargs)
+    parsed = _Macro(*scan_macro(func, utils.inspect_function_capture(func)), func)
+    return lambda *args, **kwargs: parsed(*args, **kwargs)

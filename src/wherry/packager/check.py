@@ -55,9 +55,9 @@ def check_objects(platform: Platform, files: Sequence[Path]) -> None:
     Raises:
         ToolchainError: lists all problems.
     """
-    found = [file for path in files for file in object_files.read(path)]
-    missing = object_files.undefined(found) - RUNTIME - LIBC
-    _raise(platform, [*_foreign(platform, found), *_needed(missing)])
+    objects = [file for path in files for file in object_files.read(path)]
+    missing = object_files.undefined(objects) - RUNTIME - LIBC
+    _raise(platform, [*_foreign(platform, objects), *_needed(missing)])
 
 
 def check_library(platform: Platform, library: Path) -> None:
@@ -69,14 +69,14 @@ def check_library(platform: Platform, library: Path) -> None:
     Raises:
         ToolchainError: lists all problems.
     """
-    found = object_files.read(library)
+    objects = object_files.read(library)
     zig = zig_folder()
     missing: Iterable[str] = ()
     if platform.system == "apple" and zig:
         system = _system(zig / "lib" / "libc" / "darwin" / "libSystem.tbd")
-        missing = object_files.undefined(found) - system - METAL - _ALSO
+        missing = object_files.undefined(objects) - system - METAL - _ALSO
         missing = [name for name in missing if not in_cpp_library(name)]
-    _raise(platform, [*_foreign(platform, found), *_needed(missing)])
+    _raise(platform, [*_foreign(platform, objects), *_needed(missing)])
 
 
 def in_cpp_library(name: str) -> bool:
@@ -90,11 +90,11 @@ def _system(path: Path) -> frozenset[str]:
 
 
 def _foreign(platform: Platform, files: Iterable[ObjectFile]) -> list[str]:
-    wanted = (platform.format, platform.arch, platform.platform)
+    expected = (platform.format, platform.arch, platform.platform)
     return [
         f"{file.name} is {file.format} for {file.arch} {file.platform}".rstrip()
         for file in files
-        if (file.format, file.arch, file.platform) != wanted
+        if (file.format, file.arch, file.platform) != expected
     ]
 
 

@@ -80,18 +80,18 @@ def _linux(platform: Platform) -> Compiler:
 
 
 def _android(platform: Platform) -> Compiler:
-    found = ndk()
+    folder = ndk()
     fix = (
         f'sdkmanager "ndk;{_NDK}" && export ANDROID_NDK_HOME=$ANDROID_HOME/ndk/{_NDK} '
         "(or https://developer.android.com/ndk/downloads)"
     )
     return Compiler(
         requirements=(
-            Requirement(name="Android NDK", found=str(found) if found else None, fix=fix),
+            Requirement(name="Android NDK", found=str(folder) if folder else None, fix=fix),
             *_cmake(),
         ),
         definitions={
-            "CMAKE_TOOLCHAIN_FILE": str(_toolchain_of(found)) if found else "",
+            "CMAKE_TOOLCHAIN_FILE": str(_toolchain_of(folder)) if folder else "",
             "ANDROID_ABI": _ABIS[platform.arch],
             "ANDROID_PLATFORM": f"android-{MIN_SDK}",
             "ANDROID_STL": "c++_static",

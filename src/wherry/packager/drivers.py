@@ -18,11 +18,11 @@ def requirements(platform: Platform, devices: Collection[str]) -> tuple[Requirem
     """Return what the plugins need besides a compiler: Vulkan's headers, which an NDK has."""
     if "vulkan" not in devices or platform.system == "android":
         return ()
-    found = _vulkan_headers()
+    headers = _vulkan_headers()
     return (
         Requirement(
             name="the headers of Vulkan",
-            found=str(found) if found else None,
+            found=str(headers) if headers else None,
             fix="apt-get install libvulkan-dev",
         ),
     )

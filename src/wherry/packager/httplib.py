@@ -18,8 +18,8 @@ _SAYS = re.compile(r'^#define CPPHTTPLIB_VERSION "([\d.]+)"', re.MULTILINE)
 def requirement() -> Requirement:
     """Return cpp-httplib as a requirement: its folder, or how to install it."""
     folder = settings.toolchain_dir() / "httplib"
-    found = next((str(place) for place in _places(folder) if _is_new(place)), None)
-    return Requirement(name=f"cpp-httplib {VERSION}", found=found, fix=tools.command("httplib"))
+    usable = next((str(place) for place in _places(folder) if _is_new(place)), None)
+    return Requirement(name=f"cpp-httplib {VERSION}", found=usable, fix=tools.command("httplib"))
 
 
 def _places(folder: Path) -> Iterator[Path]:

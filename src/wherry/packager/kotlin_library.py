@@ -20,9 +20,9 @@ def write_library(folder: Path) -> None:
 
     `build.gradle.kts` takes native files from the neighbouring folders.
     """
-    ours = sources.root() / "mobile" / "android"
+    source = sources.root() / "mobile" / "android"
     manifest = "src/main/AndroidManifest.xml"
     for name in _FOLDERS:
-        shutil.copytree(ours / name, folder / name)
+        shutil.copytree(source / name, folder / name)
     for name in (*_FILES, manifest):
-        shutil.copyfile(ours / name, folder / name)
+        shutil.copyfile(source / name, folder / name)

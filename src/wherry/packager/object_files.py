@@ -51,8 +51,8 @@ def read(path: Path) -> list[ObjectFile]:
 def undefined(files: Iterable[ObjectFile]) -> frozenset[str]:
     """Return the symbols that these files together need from other libraries."""
     files = list(files)
-    wanted = frozenset[str]().union(*(file.undefined for file in files))
-    return wanted.difference(*(file.defined for file in files))
+    referenced = frozenset[str]().union(*(file.undefined for file in files))
+    return referenced.difference(*(file.defined for file in files))
 
 
 def _members(data: bytes) -> Iterator[tuple[str, bytes]]:

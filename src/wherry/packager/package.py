@@ -47,7 +47,7 @@ Folders = Mapping[str, Mapping[str, Mapping[str, Path]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class BuiltFile:
     """A library or program of a package."""
 
     platform: str
@@ -60,8 +60,8 @@ class Made:
 class Package:
     """A package that was written."""
 
-    libraries: tuple[Made, ...]
-    programs: tuple[Made, ...]
+    libraries: tuple[BuiltFile, ...]
+    programs: tuple[BuiltFile, ...]
     # Platform without libraries -> requirements that are missing for them.
     missing: Mapping[str, tuple[Requirement, ...]]
 
@@ -100,16 +100,20 @@ def write_package(
     check_new(out)
     with making(out, f"the package {out.name}"), temporary_folder(out) as folder:
         missing: dict[str, tuple[Requirement, ...]] = {}
-        libraries: list[Made] = []
-        programs: list[Made] = []
+        libraries: list[BuiltFile] = []
+        programs: list[BuiltFile] = []
         _write_headers(folder / "include")
         for platform in platforms:
             models = [_model(all_[platform.name]) for all_ in compiled.values()]
             if missing_here := lacking(platform, _plugins(models)):
                 missing[platform.name] = missing_here
             usable = None if missing_here else compiler_for(platform)
-            for made in _write_code(folder, platform, usable, models, progress, grammar=grammar):
-                (programs if Path(made.path).name == PROGRAM else libraries).append(made)
+            for built_file in _write_code(
+                folder, platform, usable, models, progress, grammar=grammar
+            ):
+                (programs if Path(built_file.path).name == PROGRAM else libraries).append(
+                    built_file
+                )
         linked = {p.folder: p for p in platforms if p.system == "apple" and p.name not in missing}
         if linked:
             xcframework.write_info(folder / xcframework.NAME, linked)
@@ -123,8 +127,8 @@ def write_package(
             "tvm": version("apache-tvm"),
             "grammar": grammar,
             "models": records,
-            "libraries": [asdict(made) for made in libraries],
-            "programs": [asdict(made) for made in programs],
+            "libraries": [asdict(built_file) for built_file in libraries],
+            "programs": [asdict(built_file) for built_file in programs],
             "missing": {
                 name: [asdict(t) for t in requirements] for name, requirements in missing.items()
             },
@@ -179,7 +183,7 @@ def next_steps(out: Path, package: Package) -> list[str]:
     if (out / xcframework.NAME).is_dir():
         steps.append(f"in Xcode, File > Add Package Dependencies > Add Local: {place}")
     model = min((out / "assets").iterdir())
-    steps += [f"{out / made.path} chat {model}" for made in package.programs]
+    steps += [f"{out / built_file.path} chat {model}" for built_file in package.programs]
     return [*steps, "mobile/README.md in Wherry's sources has the lines that load and stream"]
 
 
@@ -191,14 +195,14 @@ def _write_code(
     progress: Progress | None,
     *,
     grammar: bool,
-) -> list[Made]:
+) -> list[BuiltFile]:
     plugins = _plugins(models)
     objects = folder / "objects" / platform.name
     objects.mkdir(parents=True)
     write_models(objects, models, plugins)
     check_objects(platform, sorted(objects.glob("*.o")))
     if compiler is None:  # or something else that the build takes is missing
-        return [_made(folder, platform, path) for path in sorted(objects.glob("*.o"))]
+        return [_built_file(folder, platform, path) for path in sorted(objects.glob("*.o"))]
     staged = folder / "staged"
     built = build(platform, compiler, objects, staged, progress, grammar=grammar, devices=plugins)
     for library in built:
@@ -218,13 +222,16 @@ def _write_code(
     shutil.rmtree(objects)
     if not any(objects.parent.iterdir()):
         objects.parent.rmdir()
-    return [_made(folder, platform, to / path.name) for path, to in zip(taken, places, strict=True)]
+    return [
+        _built_file(folder, platform, to / path.name)
+        for path, to in zip(taken, places, strict=True)
+    ]
 
 
-def _made(folder: Path, platform: Platform, path: Path) -> Made:
-    found = record(path)
+def _built_file(folder: Path, platform: Platform, path: Path) -> BuiltFile:
+    content = record(path)
     name = path.relative_to(folder).as_posix()
-    return Made(platform=platform.name, path=name, size=found.size, sha256=found.sha256)
+    return BuiltFile(platform=platform.name, path=name, size=content.size, sha256=content.sha256)
 
 
 def _write_headers(folder: Path, libraries: Sequence[str] = ()) -> None:

@@ -130,7 +130,7 @@ def platforms_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
     Raises:
         UsageError: there is no such target.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    devices_of: dict[str, tuple[str, ...]] = {}
     for text in targets:
         if text not in TARGETS:
             raise UsageError(
@@ -138,6 +138,6 @@ def platforms_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
                 "Type: --target android:opencl"
             )
         name, _, device = text.partition(":")
-        known = found.get(name, ("cpu",))
-        found[name] = known if device in ("", *known) else (*known, device)
-    return found
+        known = devices_of.get(name, ("cpu",))
+        devices_of[name] = known if device in ("", *known) else (*known, device)
+    return devices_of

@@ -39,9 +39,9 @@ def root() -> Path:
 @cache
 def digest() -> str:
     """Return the first 12 digits of the SHA-256 of all sources."""
-    found = hashlib.sha256()
+    content_hash = hashlib.sha256()
     for folder in _FOLDERS:
         for path in sorted((root() / folder).rglob("*")):
             if path.suffix in _SUFFIXES and not path.name.endswith("_test.cc"):
-                found.update(str(path.relative_to(root())).encode() + path.read_bytes())
-    return found.hexdigest()[:12]
+                content_hash.update(str(path.relative_to(root())).encode() + path.read_bytes())
+    return content_hash.hexdigest()[:12]

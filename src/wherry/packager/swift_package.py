@@ -13,7 +13,7 @@ _FOLDERS = ("Sources", "Tests", "Linux")
 
 def write_package(folder: Path) -> None:
     """Write the Swift package into `folder`, which has, or will have, its .xcframework."""
-    ours = sources.root() / "mobile" / "ios"
-    shutil.copyfile(ours / _MANIFEST, folder / _MANIFEST)
+    source = sources.root() / "mobile" / "ios"
+    shutil.copyfile(source / _MANIFEST, folder / _MANIFEST)
     for name in _FOLDERS:
-        shutil.copytree(ours / name, folder / name)
+        shutil.copytree(source / name, folder / name)

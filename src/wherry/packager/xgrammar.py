@@ -14,8 +14,8 @@ VERSION = tools.XGRAMMAR  # accepted version; cmake/xgrammar.cmake repeats it
 def requirement() -> Requirement:
     """Return xgrammar's sources as a requirement: their folder, or how to install them."""
     folder = settings.toolchain_dir() / "xgrammar"
-    found = str(folder) if _version(folder) == VERSION else None
-    return Requirement(name=f"xgrammar {VERSION}", found=found, fix=tools.command("xgrammar"))
+    usable = str(folder) if _version(folder) == VERSION else None
+    return Requirement(name=f"xgrammar {VERSION}", found=usable, fix=tools.command("xgrammar"))
 
 
 def _version(folder: Path) -> str:

@@ -64,15 +64,15 @@ class _Files(StaticFiles):
         A range is sent uncompressed, because offsets are the file's.
         """
         kind = Path(full_path).suffix
-        asked = Headers(scope=scope)
+        headers = Headers(scope=scope)
         response: Response = FileResponse(full_path, status_code, stat_result=stat_result)
         if known := _TYPES.get(kind):
             response.headers["content-type"] = known
         if kind in _COMPRESSED and stat_result.st_size >= _LEAST:
             response.headers["vary"] = "Accept-Encoding"
-            if _takes_gzip(asked.get("accept-encoding", "")) and "range" not in asked:
+            if _takes_gzip(headers.get("accept-encoding", "")) and "range" not in headers:
                 response = _Gzipped(Path(full_path), stat_result, response)
-        if self.is_not_modified(response.headers, asked):
+        if self.is_not_modified(response.headers, headers):
             return NotModifiedResponse(response.headers)
         return response
 

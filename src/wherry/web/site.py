@@ -75,11 +75,11 @@ def _named(folders: Mapping[str, Path]) -> dict[str, list[tuple[str, Manifest]]]
 
 
 def _entry(name: str, variants: list[tuple[str, Manifest]]) -> dict[str, Any]:
-    ordered = sorted(variants, key=lambda v: _demands(v[1]))
-    first = ordered[0][1]
+    ascending = sorted(variants, key=lambda v: _demands(v[1]))
+    first = ascending[0][1]
     return {
         "name": name,
-        "folders": [address for address, _ in ordered],
+        "folders": [address for address, _ in ascending],
         "bytes": sum(record.size for record in first.files.values()),
     }
 
@@ -107,13 +107,13 @@ def folders_in(place: Path) -> dict[str, Path]:
     """
     if (place / MANIFEST).is_file():
         return {f"{MODELS}/{place.resolve().name}/": place}
-    found = [path for path in sorted(place.iterdir()) if (path / MANIFEST).is_file()]
-    if not found:
+    folders = [path for path in sorted(place.iterdir()) if (path / MANIFEST).is_file()]
+    if not folders:
         raise ArtifactError(
             f"{place} is neither a site (index.html) nor a compiled model ({MANIFEST}), and has "
             f"none in it. Type: wherry compile MODEL --target {TARGETS[0]} -o {place}"
         )
-    return {f"{MODELS}/{path.name}/": path for path in found}
+    return {f"{MODELS}/{path.name}/": path for path in folders}
 
 
 def write_index(site: Path, folders: Mapping[str, Path]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from wherry.errors import told
+from wherry.errors import message_of
 
 from ....errors import RequestError
 
@@ -102,7 +102,7 @@ def request_error(error: ValidationError) -> RequestError:
                 where += f".{part}" if where else part
         where = where[:_MAX_WHERE]
         lines.setdefault(where, f"{where or 'request'}: {problem['msg']}")
-    return RequestError(told(lines.values()), param=next(iter(lines)) or None)
+    return RequestError(message_of(lines.values()), param=next(iter(lines)) or None)
 
 
 def not_known(request: BaseModel) -> list[str]:
