@@ -130,15 +130,15 @@ def of_length(y: Tensor, x: Tensor, least: float = 1e-5) -> Tensor:
     """
     floor = tirx.const(least, F32)
 
-    def compute(t: te.Tensor, own: te.Tensor, wanted: te.Tensor) -> te.Tensor:
+    def compute(t: te.Tensor, own: te.Tensor, target_square: te.Tensor) -> te.Tensor:
         def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
-            factor = tirx.sqrt(wanted[i, 0]) * tirx.rsqrt(tirx.max(own[i, 0], floor))
+            factor = tirx.sqrt(target_square[i, 0]) * tirx.rsqrt(tirx.max(own[i, 0], floor))
             return (t[i, k].astype(F32) * factor).astype(t.dtype)
 
         return te.compute(t.shape, element, "of_length")
 
-    own, wanted = (row_mean(t, int(x.shape[1]), lambda e, _: e * e) for t in (y, x))
-    return op.tensor_expr_op(compute, "of_length", [y, own, wanted])
+    own, target_square = (row_mean(t, int(x.shape[1]), lambda e, _: e * e) for t in (y, x))
+    return op.tensor_expr_op(compute, "of_length", [y, own, target_square])
 
 
 def row_mean(x: Tensor, size: int, of: Callable[[Any, list[Any]], Any], *others: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from .weights import (
     Groups,
     Pairs,
     RotatedFirst,
-    Word,
+    WeightRule,
     concat,
     constant,
     drop,
@@ -41,7 +41,7 @@ __all__ = [
     "RotatedFirst",
     "Shape",
     "WeightPlan",
-    "Word",
+    "WeightRule",
     "concat",
     "constant",
     "drop",
@@ -77,7 +77,7 @@ class Drafts:
     # None: it has one.
     lacks: Callable[[Any], str | None]
     make: Callable[[Any], Any]  # makes the `nn.Module` of a configuration; its parameters: draft.*
-    names: Callable[[Any], tuple[Word, ...]]  # the checkpoint's names of the parameters
+    names: Callable[[Any], tuple[WeightRule, ...]]  # the checkpoint's names of the parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Architecture:
     name: str
     config: type[Any]
     model: Callable[[Any], Any]
-    weights: tuple[Word, ...] = ()
+    weights: tuple[WeightRule, ...] = ()
     aliases: tuple[str, ...] = ()
     base: str = "model"
     drafts: Drafts | None = None
@@ -129,18 +129,18 @@ def plan(
     Raises:
         ModelError: one, listing every missing, surplus and misshapen tensor.
     """
-    words = arch.weights
+    rules = arch.weights
     if arch.drafts is not None and any(name.startswith("draft.") for name in parameters):
-        words = (*arch.drafts.names(config), *words)
+        rules = (*arch.drafts.names(config), *rules)
     if headless:
-        words += (drop("lm_head.weight"), drop("lm_head.bias"))
+        rules += (drop("lm_head.weight"), drop("lm_head.bias"))
     first = _base(arch, checkpoint)
     if first != arch.base:
-        words += (rename(f"{arch.base}.*", f"{first}.*" if first else "*"),)
+        rules += (rename(f"{arch.base}.*", f"{first}.*" if first else "*"),)
     names = {_newer(name, checkpoint): name for name in checkpoint}
     shapes = {newer: checkpoint[name] for newer, name in names.items()}
-    base = first or arch.base if getattr(config, "whole", False) else None
-    return plan_weights(words, parameters, shapes, config, base=base).renamed(names)
+    base = first or arch.base if getattr(config, "bidirectional", False) else None
+    return plan_weights(rules, parameters, shapes, config, base=base).renamed(names)
 
 
 def _base(arch: Architecture, checkpoint: Mapping[str, Shape]) -> str | None:
@@ -154,7 +154,7 @@ def _base(arch: Architecture, checkpoint: Mapping[str, Shape]) -> str | None:
 def _newer(name: str, checkpoint: Container[str]) -> str:
     """Return today's name of a tensor, unless the checkpoint has a tensor of that name, too."""
     for older, newer in _OLDER.items():
-        made = name.removesuffix(older) + newer
-        if name.endswith(older) and made not in checkpoint:
-            return made
+        older_name = name.removesuffix(older) + newer
+        if name.endswith(older) and older_name not in checkpoint:
+            return older_name
     return name

@@ -197,16 +197,16 @@ def _read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
 def _contradictions(config: Any) -> list[str]:
     """Return contradictions between the fields of a configuration; None has none."""
     check: Any = getattr(config, "problems", None)
-    found: list[str] = []
+    problems: list[str] = []
     try:
         if check is not None:
             for problem in check():
-                found.append(problem)  # those before an error are kept
+                problems.append(problem)  # those before an error are kept
     except Exception:
-        if not found:
+        if not problems:
             raise
         # A later check failed over what an earlier one has found.
-    return found or list(_experts(config))
+    return problems or list(_experts(config))
 
 
 # Fields of families with experts, as config.json and as our configurations call them.
@@ -243,13 +243,13 @@ def _by_our_names(
 
     If a field is present under two names, both must have one value; else `problems` gets an error.
     """
-    made = {name: value for name, value in given.items() if name not in spellings}
-    for other, ours in spellings.items():
-        if other in given and made.setdefault(ours, given[other]) != given[other]:
+    renamed = {name: value for name, value in given.items() if name not in spellings}
+    for other, own in spellings.items():
+        if other in given and renamed.setdefault(own, given[other]) != given[other]:
             problems.append(
-                f"{other}: found {shown(given[other])}, but {ours} is {shown(made[ours])}"
+                f"{other}: found {shown(given[other])}, but {own} is {shown(renamed[own])}"
             )
-    return made
+    return renamed
 
 
 def _not_accepted(

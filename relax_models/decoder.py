@@ -82,8 +82,8 @@ class DecoderConfig:
         if rotary < 2 or rotary % 2:
             yield f"head_dim: {rotary} of {self.head_size} dimensions rotate; they rotate in pairs"
         for name in ("short_factor", "long_factor") if self.rope.kind == "longrope" else ():
-            if (found := len(getattr(self.rope, name))) != rotary // 2:
-                yield f"{name}: {found} numbers found for {rotary // 2} frequencies"
+            if (factors := len(getattr(self.rope, name))) != rotary // 2:
+                yield f"{name}: {factors} numbers found for {rotary // 2} frequencies"
 
     @property
     def head_size(self) -> int:
@@ -178,9 +178,9 @@ class WindowedConfig(DecoderConfig):
         """Yield contradictions: inherited ones, and inconsistent `layer_types`."""
         yield from DecoderConfig.problems(self)
         kinds, count = self.layer_types, self.num_hidden_layers
-        found = list(layer_kinds.problems(kinds, (FULL, WINDOWED), count))
-        yield from found
-        if not found and WINDOWED in kinds and self.window is None:
+        kind_problems = list(layer_kinds.problems(kinds, (FULL, WINDOWED), count))
+        yield from kind_problems
+        if not kind_problems and WINDOWED in kinds and self.window is None:
             yield f"layer_types: {WINDOWED} without a sliding_window"
 
     @property
@@ -266,8 +266,8 @@ class ProjectionNormAttention(Attention):
 
     def norm_of(self, cfg: Any, heads: int) -> nn.Module | None:
         """Return the norm of x [n, heads * e]; None: the family has none."""
-        made: nn.Module = cfg.norm(heads * self.shape.head_dim)
-        return made
+        norm: nn.Module = cfg.norm(heads * self.shape.head_dim)
+        return norm
 
     def qkv(self, x: Tensor) -> Tensor:
         """Compute q, k, v with their norms: x [n, d] -> [n, (h + 2g) * e]."""
@@ -406,10 +406,10 @@ class Decoder(nn.Module):
 
     def states(self, batch: Batch) -> list[Tensor]:
         """Return the input of each layer, and the result of the last, all [n, d]."""
-        found = [self.embedded(batch)]
+        states = [self.embedded(batch)]
         for block in self.layers:
-            found.append(block(found[-1], batch))
-        return found
+            states.append(block(states[-1], batch))
+        return states
 
     def rows(self, batch: Batch) -> Tensor:
         """Return the results of the last layer, [n, d]."""
@@ -417,7 +417,7 @@ class Decoder(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the normalized hidden states of the logit rows, [m, d]."""
-        return self.norm(batch.wanted(self.rows(batch)))
+        return self.norm(batch.at_logit_rows(self.rows(batch)))
 
 
 class CausalLM(nn.Module):
@@ -440,7 +440,7 @@ class CausalLM(nn.Module):
             return self.model(batch)
         states = self.model.states(batch)
         appended = self.draft.append(self.model, states, batch)
-        return self.model.norm(batch.wanted_after(states[-1], appended))
+        return self.model.norm(batch.at_logit_rows_after(states[-1], appended))
 
     def drafted(self, batch: Batch) -> Tensor:
         """Compute the draft block's logits float32 [m, vocab] of the tokens after the batch's."""

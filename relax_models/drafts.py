@@ -73,9 +73,9 @@ class DraftBlock(nn.Module):
         y = self._layer(model.model, batch, None)
         norm = self.norm or model.model.norm
         if self.wiring.keeps_normed:
-            normed = batch.wanted(keep_hidden(norm(y), batch))
+            normed = batch.at_logit_rows(keep_hidden(norm(y), batch))
         else:
-            normed = norm(batch.wanted(keep_hidden(y, batch)))
+            normed = norm(batch.at_logit_rows(keep_hidden(y, batch)))
         logits: Tensor = model.logits(normed)
         return logits
 

@@ -73,18 +73,18 @@ class Eagle3Config(LlamaConfig):
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
         """Read the two layouts: SpecForge's, and speculators' with the layer's fields inside."""
         inside, eagle = given.get("transformer_layer_config"), given.get("eagle_config")
-        made = {**inside, **given} if isinstance(inside, Mapping) else dict(given)
-        made = {name: value for name, value in made.items() if value is not None}
+        config = {**inside, **given} if isinstance(inside, Mapping) else dict(given)
+        config = {name: value for name, value in config.items() if value is not None}
         for name in ("transformer_layer_config", "eagle_config", "layer_types"):
-            made.pop(name, None)
+            config.pop(name, None)
         named = "eagle_aux_hidden_state_layer_ids"
         # Speculators count as vLLM: a layer's input is read. SpecForge counts results of layers.
-        if isinstance(inputs := made.pop(named, None), list):
-            made["read_layers"] = inputs
+        if isinstance(inputs := config.pop(named, None), list):
+            config["read_layers"] = inputs
         results = eagle.get(named) if isinstance(eagle, Mapping) else None
         if isinstance(results, list) and all(type(i) is int for i in results):
-            made["read_layers"] = [i + 1 for i in results]
-        return made
+            config["read_layers"] = [i + 1 for i in results]
+        return config
 
     def problems(self) -> Iterator[str]:
         """Yield contradictions: inherited ones, and heads of other shapes."""
@@ -163,7 +163,7 @@ class Eagle3(nn.Module):
 
     def drafted(self, model: Any, batch: Batch) -> Tensor:
         """Compute logits float32 [m, vocab] of the tokens after the batch's."""
-        y = batch.wanted(keep_hidden(self._layer(model.model, batch, None), batch))
+        y = batch.at_logit_rows(keep_hidden(self._layer(model.model, batch, None), batch))
         logits = op.astype(self.lm_head(self.norm(y)), "float32")
         return logits if self.places is None else _spread(logits, self.places)
 
@@ -260,7 +260,7 @@ class AsStored:
 def _names(head: Head) -> tuple[Any, ...]:
     """Return the weight map of a head, which counts before the model's."""
     kinds, attends = ("weight", "bias"), "draft.layer.self_attn"
-    theirs = f"{PREFIX}{head.layer}"
+    prefix = f"{PREFIX}{head.layer}"
     return (
         *(
             concat(f"{attends}.qkv_proj.{k}", *(f"{attends}.{n}_proj.{k}" for n in "qkv"))
@@ -268,11 +268,11 @@ def _names(head: Head) -> tuple[Any, ...]:
         ),
         # Not in the order of the model's rows, whichever that is.
         *(
-            reorder(f"{theirs}.self_attn.{n}_proj.{k}", lambda _cfg: AsStored())
+            reorder(f"{prefix}.self_attn.{n}_proj.{k}", lambda _cfg: AsStored())
             for n in "qk"
             for k in kinds
         ),
-        rename("draft.layer.*", f"{theirs}.*"),
+        rename("draft.layer.*", f"{prefix}.*"),
         rename("draft.*", f"{PREFIX}*"),
         drop(f"{PREFIX}d2t"),
         drop(f"{PREFIX}t2d"),

@@ -19,7 +19,7 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import PoolingName, RaggedAttentionSpec
 
 from .activations import NAMES, Activation, Name, activate
-from .arch import Word, concat, drop, rename
+from .arch import WeightRule, concat, drop, rename
 from .config import NOT_READ, Count, Epsilon, Positions, Size, VocabSize
 from .layers import MLP, Embedding, Unquantized
 from .norms import LayerNorm
@@ -44,7 +44,7 @@ class EncoderConfig:
     norm_eps: Epsilon = 1e-12
     hidden_act: Name = "gelu"
     output: Output = field(default=Output(), metadata=NOT_READ)
-    whole: ClassVar[bool] = True  # whether a step has to hold whole texts
+    bidirectional: ClassVar[bool] = True  # whether a step has to hold whole texts
     BEFORE: ClassVar[int] = 0  # rows of the position table before position 0
     BIASED: ClassVar[bool] = True  # whether linears have biases
     SPELLED: ClassVar[Mapping[str, str]] = {"norm_eps": "layer_norm_eps"}
@@ -277,20 +277,20 @@ def output_of(
 KINDS = ("weight", "bias")
 
 
-def named(pairs: Mapping[str, str]) -> tuple[Word, ...]:
-    """Return rules that rename weight and bias of modules: ours -> the checkpoint's."""
+def named(pairs: Mapping[str, str]) -> tuple[WeightRule, ...]:
+    """Return rules that rename weight and bias of modules: parameter -> checkpoint tensor."""
     return tuple(
-        rename(f"{ours}.{kind}", f"{theirs}.{kind}")
-        for ours, theirs in pairs.items()
+        rename(f"{param}.{kind}", f"{source}.{kind}")
+        for param, source in pairs.items()
         for kind in KINDS
     )
 
 
-def joined(ours: str, *theirs: str) -> tuple[Word, ...]:
+def joined(param: str, *sources: str) -> tuple[WeightRule, ...]:
     """Return rules that concatenate weights and biases of modules."""
-    return tuple(concat(f"{ours}.{k}", *(f"{name}.{k}" for name in theirs)) for k in KINDS)
+    return tuple(concat(f"{param}.{k}", *(f"{name}.{k}" for name in sources)) for k in KINDS)
 
 
-def dropped(*names: str) -> tuple[Word, ...]:
+def dropped(*names: str) -> tuple[WeightRule, ...]:
     """Return rules for modules that no output reads."""
     return tuple(drop(f"{name}.{kind}") for name in names for kind in KINDS)

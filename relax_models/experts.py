@@ -141,15 +141,15 @@ class ExpertLinear(nn.Module):
 class ExpertBank(nn.Module):
     """The gated feed-forwards of all experts."""
 
-    def __init__(self, hidden_size: int, made: Experts) -> None:
-        self.made, count = made, made.routing.experts
-        self.gate_up_proj = ExpertLinear(count, hidden_size, 2 * made.size, bias=made.biases)
-        self.down_proj = ExpertLinear(count, made.size, hidden_size, bias=made.biases)
+    def __init__(self, hidden_size: int, spec: Experts) -> None:
+        self.spec, count = spec, spec.routing.experts
+        self.gate_up_proj = ExpertLinear(count, hidden_size, 2 * spec.size, bias=spec.biases)
+        self.down_proj = ExpertLinear(count, spec.size, hidden_size, bias=spec.biases)
 
     def forward(self, x: Tensor, chosen: Chosen) -> Tensor:
         """Compute the feed-forward: x [n, d] -> [n, d]."""
-        made = self.made
-        gate = {"gate": made.gate, "alpha": made.alpha, "limit": made.limit}
+        spec = self.spec
+        gate = {"gate": spec.gate, "alpha": spec.alpha, "limit": spec.limit}
         h = self.gate_up_proj(x, chosen, **gate)
         return self.down_proj(h, chosen, combined=True)
 
@@ -157,18 +157,18 @@ class ExpertBank(nn.Module):
 class SparseMLP(nn.Module):
     """Sparse feed-forward: a router, its experts, and the shared expert, if any."""
 
-    def __init__(self, hidden_size: int, made: Experts) -> None:
-        self.routing = made.routing
-        count = made.routing.experts
-        self.router = Unquantized(hidden_size, count, bias=made.biases)
-        shape = (count,) if made.bias_axes == 1 else (1, count)
-        self.e_score_correction_bias = exact(shape) if made.routing.bias else None
-        self.experts = ExpertBank(hidden_size, made)
+    def __init__(self, hidden_size: int, spec: Experts) -> None:
+        self.routing = spec.routing
+        count = spec.routing.experts
+        self.router = Unquantized(hidden_size, count, bias=spec.biases)
+        shape = (count,) if spec.bias_axes == 1 else (1, count)
+        self.e_score_correction_bias = exact(shape) if spec.routing.bias else None
+        self.experts = ExpertBank(hidden_size, spec)
         self.shared_experts = (
-            GatedMLP(hidden_size, made.shared, bias=made.shared_bias) if made.shared else None
+            GatedMLP(hidden_size, spec.shared, bias=spec.shared_bias) if spec.shared else None
         )
         self.shared_expert_gate = (
-            Unquantized(hidden_size, 1, bias=False) if made.shared_gate else None
+            Unquantized(hidden_size, 1, bias=False) if spec.shared_gate else None
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -188,10 +188,10 @@ class SparseMLP(nn.Module):
 
 def feed_forward(cfg: Any, layer: int) -> nn.Module:
     """Return a layer's feed-forward: sparse where `cfg.experts_of` says so."""
-    made: Experts | None = cfg.experts_of(layer)
-    if made is None:
+    spec: Experts | None = cfg.experts_of(layer)
+    if spec is None:
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
-    return SparseMLP(cfg.hidden_size, made)
+    return SparseMLP(cfg.hidden_size, spec)
 
 
 class Block(decoder.Block):
@@ -218,7 +218,7 @@ EACH = (
     stack(DOWN, f"{EXPERT}.down_proj.weight"),
 )
 # Weight rules of families of which some checkpoints have one tensor for all experts.
-EACH_OR_WHOLE = tuple(replace(rule, whole=rule.ours.removesuffix(".weight")) for rule in EACH)
+EACH_OR_FUSED = tuple(replace(rule, fused=rule.param.removesuffix(".weight")) for rule in EACH)
 # Weight rules of those that also call the router "gate".
 STACKED = (
     *EACH,

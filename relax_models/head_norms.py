@@ -11,7 +11,7 @@ from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
 from . import decoder
-from .arch import Word, constant, rename, stack
+from .arch import WeightRule, constant, rename, stack
 from .norms import LayerNorm
 from .step import Batch, attention
 
@@ -54,10 +54,10 @@ class Attention(decoder.Attention):
         super().__init__(cfg, layer)
         shape, eps = self.shape, cfg.norm_eps
 
-        def made(heads: int) -> nn.Module | None:
+        def norm_of(heads: int) -> nn.Module | None:
             return self.norm(heads, shape.head_dim, eps) if cfg.qk_layernorm else None
 
-        self.q_layernorm, self.k_layernorm = made(shape.heads), made(shape.kv_heads)
+        self.q_layernorm, self.k_layernorm = norm_of(shape.heads), norm_of(shape.kv_heads)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Compute attention: x [n, d] -> [n, d]."""
@@ -70,16 +70,16 @@ class OwnNormAttention(Attention):
 
 
 # Weight rules of checkpoints that have a norm tensor for each head.
-OWN: tuple[Word, ...] = tuple(
-    word
+OWN: tuple[WeightRule, ...] = tuple(
+    rule
     for name in ("q_layernorm", "k_layernorm")
-    for word in (
+    for rule in (
         constant(f"{name}.unit.weight", 1.0),
         stack(f"{name}.factors", f"{name}.norms.{{}}.weight"),
     )
 )
 # Weight rules of checkpoints whose heads share a norm tensor.
-SHARED: tuple[Word, ...] = tuple(
+SHARED: tuple[WeightRule, ...] = tuple(
     rename(f"{name}.norm.{kind}", f"{name}.{kind}")
     for name in ("q_layernorm", "k_layernorm")
     for kind in ("weight", "bias")

@@ -142,7 +142,7 @@ def _latents(cfg: LatentConfig) -> RotatedFirst:
     return RotatedFirst(cfg.kv_lora_rank, cfg.qk_rope_head_dim, cfg.paired)
 
 
-def _whole(cfg: LatentConfig) -> int:
+def _rows_per_head(cfg: LatentConfig) -> int:
     return cfg.qk_nope_head_dim + cfg.v_head_dim
 
 
@@ -154,13 +154,13 @@ LATENTS = (
     heads(
         "k_up_proj.weight",
         "kv_b_proj.weight",
-        lambda cfg: (0, cfg.qk_nope_head_dim, _whole(cfg)),
+        lambda cfg: (0, cfg.qk_nope_head_dim, _rows_per_head(cfg)),
         transposed=True,
     ),
     heads(
         "v_up_proj.weight",
         "kv_b_proj.weight",
-        lambda cfg: (cfg.qk_nope_head_dim, _whole(cfg), _whole(cfg)),
+        lambda cfg: (cfg.qk_nope_head_dim, _rows_per_head(cfg), _rows_per_head(cfg)),
     ),
     drop("rotary_emb.inv_freq"),
 )

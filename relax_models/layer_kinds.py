@@ -10,15 +10,15 @@ FULL, WINDOWED, LINEAR = "full_attention", "sliding_attention", "linear_attentio
 _OLDER = {"attention": FULL, "mamba": LINEAR}
 
 
-def problems(found: Sequence[str], supported: Sequence[str], layers: int) -> Iterator[str]:
-    """Yield unknown kinds among those `found`, and a wrong number of them; (): none are listed."""
-    unknown = sorted(set(found) - set(supported))
+def problems(kinds: Sequence[str], supported: Sequence[str], layers: int) -> Iterator[str]:
+    """Yield unknown ones among `kinds`, and a wrong number of them; (): none are listed."""
+    unknown = sorted(set(kinds) - set(supported))
     if unknown:
         *most, last = supported
         names = f"{', '.join(most)} and {last}"
         yield f"layer_types: found {', '.join(unknown)}, supported are {names}"
-    elif found and len(found) != layers:
-        yield f"layer_types: {len(found)} found for the {layers} of num_hidden_layers"
+    elif kinds and len(kinds) != layers:
+        yield f"layer_types: {len(kinds)} found for the {layers} of num_hidden_layers"
 
 
 def respelled(given: Mapping[str, Any], field: str = "layer_types") -> dict[str, Any]:

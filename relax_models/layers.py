@@ -21,9 +21,9 @@ EXACT = "exact"  # attribute of a parameter that every scheme stores in float32
 
 def exact(shape: tuple[int, ...]) -> nn.Parameter:
     """Return a parameter that every scheme stores in float32."""
-    made = nn.Parameter(shape)
-    made.attrs[EXACT] = True
-    return made
+    param = nn.Parameter(shape)
+    param.attrs[EXACT] = True
+    return param
 
 
 class Unquantized(nn.Linear):

@@ -20,7 +20,7 @@ from wherry.ops import MambaSpec
 from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from .activations import activate
-from .arch import Word, split
+from .arch import WeightRule, split
 from .config import Range, Size
 from .layers import Unquantized, exact
 from .norms import RMSNorm
@@ -121,7 +121,7 @@ def constants(channels: int, state_dim: int) -> tirx.PrimFunc:
     return tag(func, "constants", {"channels": channels}).with_attr(PACK, True)
 
 
-def _parted(kind: str) -> Word:
+def _parted(kind: str) -> WeightRule:
     return split(f"in_proj.{kind}", f"in_proj_x.{kind}", f"in_proj_z.{kind}")
 
 

@@ -22,7 +22,7 @@ from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from . import decoder, layers
 from .activations import activate
-from .arch import Word, constant, either, rename, split
+from .arch import WeightRule, constant, either, rename, split
 from .config import Count, Range, Size
 from .layers import Unquantized, exact
 from .recurrent import ShortConv
@@ -242,7 +242,7 @@ class CausalLM(decoder.CausalLM):
     decoder = Decoder
 
 
-def _parted(kind: str) -> Word:
+def _parted(kind: str) -> WeightRule:
     return split(f"in_proj.{kind}", *(f"in_proj_{part}.{kind}" for part in ("z", "xbc", "dt")))
 
 

@@ -39,9 +39,9 @@ class Output:
 
     def problems(self, hidden: int) -> list[str]:
         """Return contradictions between the layers' sizes."""
-        found, width = [], hidden * len(self.pooling)
+        wrong, width = [], hidden * len(self.pooling)
         for i, layer in enumerate(self.dense):
             if layer.inputs != width:
-                found.append(f"Dense {i} has {layer.inputs} inputs, what precedes it has {width}")
+                wrong.append(f"Dense {i} has {layer.inputs} inputs, what precedes it has {width}")
             width = layer.outputs
-        return found
+        return wrong

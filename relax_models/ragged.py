@@ -55,11 +55,11 @@ def segments(batch: Batch, separator: int | None) -> Tensor:
             return te.compute((n,), lambda i: tirx.const(0, "int32"), "segments")
         k = te.reduce_axis((0, n), "k")
 
-        def found(i: tirx.Var) -> tirx.PrimExpr:
+        def has_separator_before(i: tirx.Var) -> tirx.PrimExpr:
             is_before = tirx.all(tokens[k] == separator, sequences[k] == sequences[i], k < i)
             return te.max(tirx.Select(is_before, tirx.const(1, "int32"), tirx.const(0, "int32")), k)
 
-        return te.compute((n,), found, "segments")
+        return te.compute((n,), has_separator_before, "segments")
 
     return op.tensor_expr_op(compute, "segments", [batch.tokens, batch.sequences])
 

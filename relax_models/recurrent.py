@@ -135,12 +135,12 @@ def taps_first(
     def element(j: tirx.Var, c: tirx.Var) -> tirx.PrimExpr:
         if not factors:
             return weight[c, 0, j]
-        *_, made = (tirx.const(factor, "float32") for _, factor in factors)
+        *_, scale = (tirx.const(factor, "float32") for _, factor in factors)
         stop = channels
         for count, factor in reversed(factors):
-            made = tirx.Select(c < stop, tirx.const(factor, "float32"), made)
+            scale = tirx.Select(c < stop, tirx.const(factor, "float32"), scale)
             stop -= count
-        return weight[c, 0, j] * made
+        return weight[c, 0, j] * scale
 
     turned = te.compute((taps, channels), element, "turned")
     func = te.create_prim_func([weight, turned]).without_attr("global_symbol")

@@ -37,8 +37,8 @@ def biases(table: Tensor, reach: int, *, causal: bool = False) -> Tensor:
     """
     buckets, heads = (int(size) for size in table.shape)
     distances = range(0, -reach - 1, -1) if causal else range(-reach, reach + 1)
-    found = [bucket(d, buckets, reach, causal=causal) for d in distances]
-    rows, shape = Tensor.from_const(np.array(found, np.int32)), (heads, len(found))
+    indices = [bucket(d, buckets, reach, causal=causal) for d in distances]
+    rows, shape = Tensor.from_const(np.array(indices, np.int32)), (heads, len(indices))
     return op.tensor_expr_op(
         lambda t, at: te.compute(shape, lambda h, d: t[at[d], h], "distances"),
         "distances",

@@ -109,8 +109,8 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
     named = [raw.pop(n) for n in ("rope_type", "type") if n in raw] or ["default"]
     kinds = {k for k in named if isinstance(k, str)}
     if len(kinds) != 1 or (len(named) > 1 and named[0] != named[1]) or not kinds <= set(_FIELDS):
-        found = " and ".join(sorted({repr(k) for k in named}))
-        problems.append(f"{where}: found type {found}, supported are {', '.join(_FIELDS)}")
+        several = " and ".join(sorted({repr(k) for k in named}))
+        problems.append(f"{where}: found type {several}, supported are {', '.join(_FIELDS)}")
         return RopeConfig()
     kind = str(kinds.pop())
     for name in ("rope_theta", "partial_rotary_factor"):

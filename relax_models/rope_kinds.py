@@ -15,16 +15,16 @@ def rope_by_kind(given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[s
     `local_rope_parameters` of those with one. `default` has both kinds' objects, for a config.json
     without any.
     """
-    made = dict(given)
-    both = made.get("rope_parameters", default)
+    config = dict(given)
+    both = config.get("rope_parameters", default)
     if not isinstance(both, Mapping):
-        return made  # `read_rope` says that it is no object
-    made["rope_parameters"] = both.get(FULL)
-    made["local_rope_parameters"] = both.get(WINDOWED)
+        return config  # `read_rope` says that it is no object
+    config["rope_parameters"] = both.get(FULL)
+    config["local_rope_parameters"] = both.get(WINDOWED)
     # An unknown or missing kind of layer becomes an unknown field, and so an error.
-    made |= {f"rope_parameters.{n}": v for n, v in both.items() if n not in default}
-    made |= {f"rope_parameters.{n}": "missing" for n in default if not both.get(n)}
-    return made
+    config |= {f"rope_parameters.{n}": v for n, v in both.items() if n not in default}
+    config |= {f"rope_parameters.{n}": "missing" for n in default if not both.get(n)}
+    return config
 
 
 def merged(default: Mapping[str, Any], given: Any) -> Any:

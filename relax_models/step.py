@@ -28,21 +28,24 @@ class Batch:
     query_indptr: Tensor  # [r+1]
     logit_rows: Tensor  # [m]
 
-    def wanted(self, x: Tensor) -> Tensor:
+    def at_logit_rows(self, x: Tensor) -> Tensor:
         """Return the rows of x [n, d] whose logits are needed, [m, d]."""
         shape = [self.logit_rows.shape[0], x.shape[1]]
         return op.tensor_expr_op(
-            lambda rows, t: te.compute(shape, lambda i, k: t[rows[i], k], "wanted"),
-            "wanted",
+            lambda rows, t: te.compute(shape, lambda i, k: t[rows[i], k], "at_logit_rows"),
+            "at_logit_rows",
             [self.logit_rows, x],
         )
 
-    def wanted_after(self, x: Tensor, before: Tensor) -> Tensor:
-        """Return `wanted(x)`, computed after `before` [n, k], which no other result may need."""
+    def at_logit_rows_after(self, x: Tensor, before: Tensor) -> Tensor:
+        """Return `at_logit_rows(x)`, computed after `before` [n, k].
+
+        No other result may need `before`.
+        """
         rows, d = self.logit_rows.shape[0], int(x.shape[1])
         func = rows_after(d, int(before.shape[1]), x.dtype, before.dtype)
         out = Tensor.placeholder([rows, d], x.dtype)
-        return op.tensor_ir_op(func, "wanted_after", [self.logit_rows, x, before], out)
+        return op.tensor_ir_op(func, "at_logit_rows_after", [self.logit_rows, x, before], out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +89,19 @@ def rows_after(d: int, k: int, dtype: str, before: str) -> tirx.PrimFunc:
     rows = te.placeholder((m,), "int32", "rows")
     x = te.placeholder((n, d), dtype, "x")
     unused = te.placeholder((n, k), before, "before")
-    y = te.compute((m, d), lambda i, j: x[rows[i], j], "wanted")
+    y = te.compute((m, d), lambda i, j: x[rows[i], j], "at_logit_rows")
     func = te.create_prim_func([rows, x, unused, y]).without_attr("global_symbol")
-    return tag(func, "wanted_after", {})
+    return tag(func, "at_logit_rows_after", {})
 
 
 def rows_added(x: Tensor, total: Tensor, batch: Batch) -> Tensor:
     """Return total [m, d] + the logit rows of x [n, d], by one operation that is never fused."""
     n, m, d = te.var("n", "int64"), te.var("m", "int64"), int(x.shape[1])
     rows = te.placeholder((m,), "int32", "rows")
-    whole = te.placeholder((n, d), x.dtype, "x")
+    states = te.placeholder((n, d), x.dtype, "x")
     before = te.placeholder((m, d), total.dtype, "total")
-    y = te.compute((m, d), lambda i, j: before[i, j] + whole[rows[i], j], "added")
-    func = te.create_prim_func([rows, whole, before, y]).without_attr("global_symbol")
+    y = te.compute((m, d), lambda i, j: before[i, j] + states[rows[i], j], "added")
+    func = te.create_prim_func([rows, states, before, y]).without_attr("global_symbol")
     out = Tensor.placeholder(list(total.shape), total.dtype)
     args = [batch.logit_rows, x, total]
     return op.tensor_ir_op(tag(func, "rows_added", {}), "rows_added", args, out)
@@ -191,4 +194,4 @@ def keep_source(
     # The append is one operation with the rotation of queries, so it gets some.
     given = op.concat([keys, kv], dim=-1)
     kept = attention(given, batch, replace(shape, heads=shape.kv_heads, appends=True))
-    return batch.wanted(kept) if before is None else rows_added(kept, before, batch)
+    return batch.at_logit_rows(kept) if before is None else rows_added(kept, before, batch)

@@ -28,7 +28,7 @@ from .weights import (
     UnitRows,
     Unpack,
     UnusedIn,
-    Word,
+    WeightRule,
     counterpart,
     fill,
     match,
@@ -52,9 +52,9 @@ class Piece:
         start, stop = self.start + start, self.start + stop
         if self.order is None:
             return Rows(start, stop, slice(None))
-        theirs = self.order.source(np.arange(start, stop))
-        first = int(theirs.min())
-        return Rows(first, int(theirs.max()) + 1, theirs - first)
+        rows = self.order.source(np.arange(start, stop))
+        first = int(rows.min())
+        return Rows(first, int(rows.max()) + 1, rows - first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Rows:
 
     start: int
     stop: int
-    wanted: NDArray[np.int64] | slice  # index of each wanted row in the range, in their order
+    selected: NDArray[np.int64] | slice  # index of each wanted row in the range, in their order
 
 
 def rows_of(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[tuple[int, Rows]]:
@@ -129,20 +129,20 @@ class WeightPlan:
 
     def renamed(self, names: Mapping[str, str]) -> WeightPlan:
         """Return this plan for a checkpoint with other tensor names, mapped by `names`."""
-        made = tuple(
+        parameters = tuple(
             replace(p, pieces=tuple(replace(piece, name=names[piece.name]) for piece in p.pieces))
             for p in self.parameters
         )
         equal = tuple((names[a], names[b]) for a, b in self.equal)
         dropped, unused = (tuple(names[n] for n in each) for each in (self.dropped, self.unused))
-        return WeightPlan(made, dropped, unused, equal)
+        return WeightPlan(parameters, dropped, unused, equal)
 
 
 @dataclass(frozen=True, slots=True)
 class _Recipe:
     """A rule applied to one parameter: checkpoint names, before their shapes are known."""
 
-    theirs: list[str]
+    sources: list[str]
     axis: int = 0
     transpose: bool = False
     parts: tuple[str, ...] = ()  # for a split: the parameters that share the tensor, in order
@@ -151,9 +151,9 @@ class _Recipe:
 
 @dataclass(slots=True)
 class _Planner:
-    words: Sequence[Word]
-    ours: Mapping[str, Shape]
-    theirs: Mapping[str, Shape]
+    rules: Sequence[WeightRule]
+    params: Mapping[str, Shape]
+    tensors: Mapping[str, Shape]
     config: Any
     base: str | None = None  # see plan_weights
     problems: list[str] = field(default_factory=list)
@@ -163,108 +163,108 @@ class _Planner:
     unused: list[str] = field(default_factory=list)
 
     def recipe(self, name: str) -> _Recipe:
-        for word in self.words:
-            if isinstance(word, Concat):
-                if (stars := match(word.ours, name)) is not None:
-                    if whole := self.whole(word, stars):
-                        return _Recipe([whole])
-                    return _Recipe([fill(their, stars) for their in word.theirs], word.axis)
-            elif isinstance(word, Stack):
-                if (stars := match(word.ours, name)) is not None:
-                    whole = self.whole(word, stars)
-                    return _Recipe([whole]) if whole else self.stack(word.theirs, name, stars)
-            elif isinstance(word, Unpack):
-                if (stars := match(word.ours, name)) is not None:
-                    return self.stack(word.each, name, stars)
-            elif isinstance(word, Transpose):
-                if (their := counterpart(word.ours, word.theirs, name)) is not None:
-                    return _Recipe([their], transpose=True)
-            elif isinstance(word, Split):
-                for pattern in word.ours:
+        for rule in self.rules:
+            if isinstance(rule, Concat):
+                if (stars := match(rule.param, name)) is not None:
+                    if fused := self.fused(rule, stars):
+                        return _Recipe([fused])
+                    return _Recipe([fill(source, stars) for source in rule.sources], rule.axis)
+            elif isinstance(rule, Stack):
+                if (stars := match(rule.param, name)) is not None:
+                    fused = self.fused(rule, stars)
+                    return _Recipe([fused]) if fused else self.stack(rule.sources, name, stars)
+            elif isinstance(rule, Unpack):
+                if (stars := match(rule.param, name)) is not None:
+                    return self.stack(rule.each, name, stars)
+            elif isinstance(rule, Transpose):
+                if (source := counterpart(rule.param, rule.source, name)) is not None:
+                    return _Recipe([source], transpose=True)
+            elif isinstance(rule, Split):
+                for pattern in rule.params:
                     stars = match(pattern, name)
-                    if stars is not None and renamed(self.words, name) not in self.theirs:
-                        parts = tuple(fill(o, stars) for o in word.ours)
-                        return _Recipe([fill(word.theirs, stars)], word.axis, parts=parts)
-            elif isinstance(word, Tie) and (
-                (their := counterpart(word.ours, word.theirs, name)) is not None
+                    if stars is not None and renamed(self.rules, name) not in self.tensors:
+                        parts = tuple(fill(p, stars) for p in rule.params)
+                        return _Recipe([fill(rule.source, stars)], rule.axis, parts=parts)
+            elif isinstance(rule, Tie) and (
+                (source := counterpart(rule.param, rule.source, name)) is not None
             ):
-                absent = renamed(self.words, name) not in self.theirs
-                return _Recipe([their if absent and self.is_tied(word) else name])
+                absent = renamed(self.rules, name) not in self.tensors
+                return _Recipe([source if absent and self.is_tied(rule) else name])
         return _Recipe([name])
 
     def present(self, name: str) -> str:
         """Return the name of a tensor as this checkpoint has it."""
-        if name not in self.theirs:
-            for word in self.words:
-                if isinstance(word, Either):
-                    other = counterpart(word.ours, word.theirs, name)
-                    if other in self.theirs:
+        if name not in self.tensors:
+            for rule in self.rules:
+                if isinstance(rule, Either):
+                    other = counterpart(rule.param, rule.source, name)
+                    if other in self.tensors:
                         return str(other)
         return name
 
-    def whole(self, word: Concat | Stack, stars: Sequence[str]) -> str | None:
+    def fused(self, rule: Concat | Stack, stars: Sequence[str]) -> str | None:
         """Return the one tensor that has a parameter, or None if the checkpoint has several."""
-        whole = None if word.whole is None else fill(word.whole, stars)
-        return whole if whole and renamed(self.words, whole) in self.theirs else None
+        fused = None if rule.fused is None else fill(rule.fused, stars)
+        return fused if fused and renamed(self.rules, fused) in self.tensors else None
 
-    def stack(self, theirs: Sequence[str], name: str, stars: Sequence[str]) -> _Recipe:
+    def stack(self, patterns: Sequence[str], name: str, stars: Sequence[str]) -> _Recipe:
         """Return the recipe of a parameter that has the matrices of all experts."""
-        return _Recipe(self.each(theirs, self.ours[name][0], stars), stacked=True)
+        return _Recipe(self.each(patterns, self.params[name][0], stars), stacked=True)
 
-    def each(self, theirs: Sequence[str], count: int, stars: Sequence[str]) -> list[str]:
+    def each(self, patterns: Sequence[str], count: int, stars: Sequence[str]) -> list[str]:
         """Return the names of the tensors of `count` experts."""
-        names = [fill(their, stars) for their in theirs]
+        names = [fill(pattern, stars) for pattern in patterns]
         return [n.replace("{}", str(e)) for e in range(count) for n in names]
 
-    def is_tied(self, word: Tie) -> bool:
-        return bool(getattr(self.config, word.when, False))
+    def is_tied(self, rule: Tie) -> bool:
+        return bool(getattr(self.config, rule.when, False))
 
     def parameter(self, name: str) -> ParameterPlan | None:
         """Plan one parameter, or record the error and return None."""
-        shape = tuple(self.ours[name])
-        for word in self.words:
-            if isinstance(word, Constant) and match(word.ours, name) is not None:
-                return ParameterPlan(name, shape, (), constant=word.value)
-            if isinstance(word, Unpack) and (stars := match(word.ours, name)) is not None:
-                first = self.each(word.each, 1, stars)
-                if not first or renamed(self.words, first[0]) not in self.theirs:
-                    return self.unpacked(word, name, shape)
-            if isinstance(word, Heads) and match(word.ours, name) is not None:
-                if renamed(self.words, name) not in self.theirs:
-                    return self.heads(word, name, shape)
+        shape = tuple(self.params[name])
+        for rule in self.rules:
+            if isinstance(rule, Constant) and match(rule.param, name) is not None:
+                return ParameterPlan(name, shape, (), constant=rule.value)
+            if isinstance(rule, Unpack) and (stars := match(rule.param, name)) is not None:
+                first = self.each(rule.each, 1, stars)
+                if not first or renamed(self.rules, first[0]) not in self.tensors:
+                    return self.unpacked(rule, name, shape)
+            if isinstance(rule, Heads) and match(rule.param, name) is not None:
+                if renamed(self.rules, name) not in self.tensors:
+                    return self.heads(rule, name, shape)
         recipe = self.recipe(name)
-        names = [self.present(renamed(self.words, n)) for n in recipe.theirs]
+        names = [self.present(renamed(self.rules, n)) for n in recipe.sources]
         self.used.update(names)
-        missing = [n for n in names if n not in self.theirs]
-        missing += [f"{part} of our own" for part in recipe.parts if part not in self.ours]
+        missing = [n for n in names if n not in self.tensors]
+        missing += [f"{part} of our own" for part in recipe.parts if part not in self.params]
         if missing:
             self.problems.append(f"missing: {', '.join(missing)}, for {name} {list(shape)}")
             return None
-        found = [tuple(self.theirs[n]) for n in names]
+        tensor_shapes = [tuple(self.tensors[n]) for n in names]
         axis, parts = recipe.axis, recipe.parts
-        have = _joined([s[::-1] if recipe.transpose else s for s in found], axis)
-        want = _joined([tuple(self.ours[p]) for p in parts], axis) if parts else shape
+        have = _joined([s[::-1] if recipe.transpose else s for s in tensor_shapes], axis)
+        want = _joined([tuple(self.params[p]) for p in parts], axis) if parts else shape
         if recipe.stacked:
             want = (shape[0] * shape[1], *shape[2:])
         if have != want or have is None:
-            seen = ", ".join(f"{n} {list(s)}" for n, s in zip(names, found, strict=True))
+            seen = ", ".join(f"{n} {list(s)}" for n, s in zip(names, tensor_shapes, strict=True))
             how = "transposed" if recipe.transpose else f"along axis {axis}"
-            shapes = " + ".join(str(list(self.ours[p])) for p in parts) or str(list(shape))
+            shapes = " + ".join(str(list(self.params[p])) for p in parts) or str(list(shape))
             self.problems.append(f"misshapen: {name} expects {shapes} {how}, found {seen}")
             return None
-        start = sum(self.ours[p][axis] for p in parts[: parts.index(name)]) if parts else 0
+        start = sum(self.params[p][axis] for p in parts[: parts.index(name)]) if parts else 0
         if not shape:
             return ParameterPlan(name, shape, (Piece(names[0], 0, 1),))
-        sizes = [shape[axis]] if parts or recipe.transpose else [s[axis] for s in found]
+        sizes = [shape[axis]] if parts or recipe.transpose else [s[axis] for s in tensor_shapes]
         pieces = (
             Piece(n, start, start + size, self.order(n))
             for n, size in zip(names, sizes, strict=True)
         )
         unit = any(
             isinstance(w, UnitRows)
-            and match(w.ours, name) is not None
+            and match(w.param, name) is not None
             and bool(getattr(self.config, w.when, False))
-            for w in self.words
+            for w in self.rules
         )
         return ParameterPlan(
             name,
@@ -276,64 +276,64 @@ class _Planner:
             unit_rows=unit,
         )
 
-    def unpacked(self, word: Unpack, name: str, shape: Shape) -> ParameterPlan | None:
+    def unpacked(self, rule: Unpack, name: str, shape: Shape) -> ParameterPlan | None:
         """Plan a parameter that contains the weights of all experts."""
         e, rows, *columns = shape
-        theirs = renamed(self.words, counterpart(word.ours, word.theirs, name) or name)
-        wanted: dict[str, Shape] = {theirs: (e, *columns, rows)}
-        if columns and theirs not in self.theirs:
+        source = renamed(self.rules, counterpart(rule.param, rule.source, name) or name)
+        expected_shapes: dict[str, Shape] = {source: (e, *columns, rows)}
+        if columns and source not in self.tensors:
             groups = (e, rows, -(-columns[0] // 32))
-            wanted = {f"{theirs}_blocks": (*groups, 16), f"{theirs}_scales": groups}
-        self.used.update(wanted)
-        wrong = [n for n, s in wanted.items() if tuple(self.theirs.get(n, ())) != s]
+            expected_shapes = {f"{source}_blocks": (*groups, 16), f"{source}_scales": groups}
+        self.used.update(expected_shapes)
+        wrong = [n for n, s in expected_shapes.items() if tuple(self.tensors.get(n, ())) != s]
         if wrong:
-            expected = ", ".join(f"{n} {list(wanted[n])}" for n in wrong)
-            found = ", ".join(f"{n} {list(self.theirs[n])}" for n in wrong if n in self.theirs)
-            what = "misshapen" if found else "missing"
-            self.problems.append(f"{what}: {name} expects {expected}, found {found or 'none'}")
+            expected = ", ".join(f"{n} {list(expected_shapes[n])}" for n in wrong)
+            present = ", ".join(f"{n} {list(self.tensors[n])}" for n in wrong if n in self.tensors)
+            what = "misshapen" if present else "missing"
+            self.problems.append(f"{what}: {name} expects {expected}, found {present or 'none'}")
             return None
-        pieces = tuple(Piece(n, 0, e) for n in wanted)
-        return ParameterPlan(name, shape, pieces, unpacked=word)
+        pieces = tuple(Piece(n, 0, e) for n in expected_shapes)
+        return ParameterPlan(name, shape, pieces, unpacked=rule)
 
-    def heads(self, word: Heads, name: str, shape: Shape) -> ParameterPlan | None:
+    def heads(self, rule: Heads, name: str, shape: Shape) -> ParameterPlan | None:
         """Plan a parameter that has a matrix for each head."""
-        theirs = renamed(self.words, counterpart(word.ours, word.theirs, name) or name)
-        self.used.add(theirs)
+        source = renamed(self.rules, counterpart(rule.param, rule.source, name) or name)
+        self.used.add(source)
         count, rows, columns = shape
-        first, stop, whole = word.rows(self.config)
-        ours, wanted = ((columns, rows), (count * whole, rows))
-        if not word.transposed:
-            ours, wanted = (rows, columns), (count * whole, columns)
-        assert ours[0] == stop - first
-        if self.theirs.get(theirs) != wanted:
-            found = self.theirs.get(theirs)
-            what = "missing" if found is None else "misshapen"
+        first, stop, rows_per_head = rule.rows(self.config)
+        matrix, expected = ((columns, rows), (count * rows_per_head, rows))
+        if not rule.transposed:
+            matrix, expected = (rows, columns), (count * rows_per_head, columns)
+        assert matrix[0] == stop - first
+        if self.tensors.get(source) != expected:
+            present = self.tensors.get(source)
+            what = "missing" if present is None else "misshapen"
             self.problems.append(
-                f"{what}: {name} expects {theirs} {list(wanted)}, "
-                f"found {'none' if found is None else list(found)}"
+                f"{what}: {name} expects {source} {list(expected)}, "
+                f"found {'none' if present is None else list(present)}"
             )
             return None
-        piece = Piece(theirs, 0, wanted[0])
+        piece = Piece(source, 0, expected[0])
         return ParameterPlan(
-            name, shape, (piece,), unpacked=word, rows_of_head=(first, stop, whole)
+            name, shape, (piece,), unpacked=rule, rows_of_head=(first, stop, rows_per_head)
         )
 
     def order(self, name: str) -> Order | None:
         """Return the order of a checkpoint tensor's rows; None: unchanged."""
-        for word in self.words:
-            if not isinstance(word, Reorder) or (stars := match(word.theirs, name)) is None:
+        for rule in self.rules:
+            if not isinstance(rule, Reorder) or (stars := match(rule.source, name)) is None:
                 continue
-            if word.layers is None or int(stars[0]) in word.layers(self.config):
-                return word.order(self.config)
+            if rule.layers is None or int(stars[0]) in rule.layers(self.config):
+                return rule.order(self.config)
         return None
 
     def leftovers(self) -> Iterator[str]:
         """Yield unused checkpoint tensors, except those of `drop` and of heads."""
         modules = {self.module(name) for name in self.used}
-        for name, shape in self.theirs.items():
+        for name, shape in self.tensors.items():
             if name in self.used:
                 continue
-            if any(self.drops(word, name) for word in self.words):
+            if any(self.drops(rule, name) for rule in self.rules):
                 self.dropped.append(name)
             elif twin := self.twin(name):
                 self.dropped.append(name)
@@ -348,28 +348,28 @@ class _Planner:
         """Return the outermost module of a tensor within the base, such as "pooler"."""
         return name.removeprefix(f"{self.base}.").partition(".")[0]
 
-    def drops(self, word: Word, name: str) -> bool:
-        """Return whether the rule `word` says that a tensor is not used."""
-        if isinstance(word, Drop):
-            return match(word.theirs, name) is not None
-        if isinstance(word, UnusedIn):
-            found = match(word.theirs, name)
-            layer = found[0] if found else ""
-            return layer.isdecimal() and int(layer) in word.layers(self.config)
-        if not isinstance(word, SpareLayers) or not (stars := match(word.theirs, name)):
+    def drops(self, rule: WeightRule, name: str) -> bool:
+        """Return whether `rule` says that a tensor is not used."""
+        if isinstance(rule, Drop):
+            return match(rule.source, name) is not None
+        if isinstance(rule, UnusedIn):
+            stars = match(rule.source, name)
+            layer = stars[0] if stars else ""
+            return layer.isdecimal() and int(layer) in rule.layers(self.config)
+        if not isinstance(rule, SpareLayers) or not (stars := match(rule.source, name)):
             return False
         first = int(getattr(self.config, "num_hidden_layers", 0))
-        spare = range(first, first + int(getattr(self.config, word.count, 0)))
+        spare = range(first, first + int(getattr(self.config, rule.count, 0)))
         return stars[0].isdecimal() and int(stars[0]) in spare
 
     def twin(self, name: str) -> str | None:
         """Return the tensor that a stored copy of a tied tensor must equal; None: no such tie."""
-        for word in self.words:
-            if isinstance(word, Tie) and self.is_tied(word):
-                pair = renamed(self.words, word.ours), renamed(self.words, word.theirs)
+        for rule in self.rules:
+            if isinstance(rule, Tie) and self.is_tied(rule):
+                pair = renamed(self.rules, rule.param), renamed(self.rules, rule.source)
                 other = counterpart(*pair, name)
                 other = None if other is None else self.present(other)
-                if other is not None and self.theirs.get(other) == self.theirs[name]:
+                if other is not None and self.tensors.get(other) == self.tensors[name]:
                     return other
         return None
 
@@ -387,7 +387,7 @@ def _joined(shapes: Sequence[Shape], axis: int) -> Shape | None:
 
 
 def plan_weights(
-    words: Sequence[Word],
+    rules: Sequence[WeightRule],
     parameters: Mapping[str, Shape],
     checkpoint: Mapping[str, Shape],
     config: Any = None,
@@ -397,7 +397,7 @@ def plan_weights(
     """Plan all parameters of a model.
 
     Args:
-        words: the weight map of a model file.
+        rules: the weight map of a model file.
         parameters: parameter names and shapes, unquantized.
         checkpoint: tensor names and shapes of the checkpoint.
         config: the configuration, which `tie` asks whether weights are tied.
@@ -408,7 +408,7 @@ def plan_weights(
     Raises:
         ModelError: one, listing every missing, surplus and misshapen tensor.
     """
-    planner = _Planner(words, parameters, checkpoint, config, base)
+    planner = _Planner(rules, parameters, checkpoint, config, base)
     plans = [planner.parameter(name) for name in parameters]
     problems = [*planner.problems, *planner.leftovers()]
     if problems:
@@ -424,6 +424,6 @@ def plan_weights(
             f"{len(parameters)} parameters:\n{listing(problems)}\n"
             f"{hint}"
         )
-    made = tuple(p for p in plans if p is not None)
-    assert sum(prod(p.shape) for p in made) == sum(prod(s) for s in parameters.values())
-    return WeightPlan(made, tuple(planner.dropped), tuple(planner.unused), tuple(planner.equal))
+    planned = tuple(p for p in plans if p is not None)
+    assert sum(prod(p.shape) for p in planned) == sum(prod(s) for s in parameters.values())
+    return WeightPlan(planned, tuple(planner.dropped), tuple(planner.unused), tuple(planner.equal))

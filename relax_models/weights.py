@@ -2,7 +2,7 @@
 
 A *pattern* is either a suffix that starts at a dot of the name ("qkv_proj.weight"; the part before
 it is kept), or, if it has a `*`, the whole name ("model.layers.*.mlp.up.weight"); a star matches
-one or more characters, and the n-th star of `theirs` is what the n-th of `ours` matched.
+one or more characters, and the n-th star of `source` is what the n-th of `param` matched.
 
 The first `concat`, `stack`, `split`, `transpose`, `constant` or `tie` that matches a parameter
 applies; then each `rename`, in order, is applied to the resulting checkpoint names. A name that no
@@ -23,46 +23,46 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """Rule: `ours` is the concatenation of `theirs` along `axis`.
+    """Rule: `param` is the concatenation of `sources` along `axis`.
 
-    A checkpoint may have `ours` in one tensor instead, under the name `whole`, if the rule has one.
+    A checkpoint may have `param` in one tensor instead, named `fused`, if the rule has one.
     """
 
-    ours: str
-    theirs: tuple[str, ...]
+    param: str
+    sources: tuple[str, ...]
     axis: int = 0
-    whole: str | None = None
+    fused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Rule: `theirs`, split along `axis`, gives `ours`, in order.
+    """Rule: `source`, split along `axis`, gives `params`, in order.
 
-    The parameters' shapes say where. A checkpoint may have `ours` themselves instead.
+    The parameters' shapes say where. A checkpoint may have `params` themselves instead.
     """
 
-    ours: tuple[str, ...]
-    theirs: str
+    params: tuple[str, ...]
+    source: str
     axis: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Rule: `ours` [e, rows, columns] stacks `theirs`, one tensor per number that replaces `{}`.
+    """Rule: `param` [e, rows, columns] stacks `sources`, one tensor per number that replaces `{}`.
 
-    A checkpoint may have `ours` in one tensor instead, under the name `whole`, if the rule has one.
+    A checkpoint may have `param` in one tensor instead, named `fused`, if the rule has one.
     """
 
-    ours: str
-    theirs: tuple[str, ...]
-    whole: str | None = None
+    param: str
+    sources: tuple[str, ...]
+    fused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Unpack:
-    """Rule: `ours` [e, rows, columns] comes from `theirs` [e, columns, rows], or from MXFP4.
+    """Rule: `param` [e, rows, columns] comes from `source` [e, columns, rows], or from MXFP4.
 
-    `theirs` with "_blocks" uint8 [e, rows, groups, 16] has two numbers a byte, the first in its low
+    `source` with "_blocks" uint8 [e, rows, groups, 16] has two numbers a byte, the first in its low
     half; with "_scales" uint8 [e, rows, groups] the exponents plus 127 of 32 numbers each. Biases
     are [e, rows] on both sides. Source of the format:
     https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf.
@@ -70,8 +70,8 @@ class Unpack:
     A checkpoint may have `each` instead, if the rule has it: tensors as in `Stack`.
     """
 
-    ours: str
-    theirs: str
+    param: str
+    source: str
     # the checkpoint's rows alternate between the parameter's first and second half
     interleaved: bool
     each: tuple[str, ...] = ()
@@ -79,65 +79,65 @@ class Unpack:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Rule: `ours` [heads, rows, columns] takes some rows of each head of `theirs`.
+    """Rule: `param` [heads, rows, columns] takes some rows of each head of `source`.
 
-    `theirs` is [heads * all, ...]. A checkpoint may have `ours` itself instead.
+    `source` is [heads * all, ...]. A checkpoint may have `param` itself instead.
     """
 
-    ours: str
-    theirs: str
+    param: str
+    source: str
     # Function of a configuration: first row, stop, rows of a head. Not in the repr, which would
     # contain an address.
     rows: Callable[[Any], tuple[int, int, int]] = field(repr=False)
-    transposed: bool  # whether `ours` is [heads, columns, rows]
+    transposed: bool  # whether `param` is [heads, columns, rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Transpose:
-    """Rule: `ours` [a, b] is the transpose of `theirs` [b, a]."""
+    """Rule: `param` [a, b] is the transpose of `source` [b, a]."""
 
-    ours: str
-    theirs: str
+    param: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Rule: the parameter `ours` is called `theirs` in the checkpoint."""
+    """Rule: the parameter `param` is called `source` in the checkpoint."""
 
-    ours: str
-    theirs: str
+    param: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Rule: a checkpoint without the tensor `ours`, a name after all `rename`s, has `theirs`."""
+    """Rule: a checkpoint without the tensor `param`, a name after all `rename`s, has `source`."""
 
-    ours: str
-    theirs: str
+    param: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """Rule: `ours` may be the same tensor as `theirs`, if the configuration's `when` is true."""
+    """Rule: `param` may be the same tensor as `source`, if the configuration's `when` is true."""
 
-    ours: str
-    theirs: str
+    param: str
+    source: str
     when: str = "tie_word_embeddings"
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Rule: all elements of `ours` are `value`; no checkpoint has the tensor."""
+    """Rule: all elements of `param` are `value`; no checkpoint has the tensor."""
 
-    ours: str
+    param: str
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Rule: rows of `ours` are divided by their lengths, if the configuration's `when` is true."""
+    """Rule: rows of `param` are divided by their lengths, if the configuration's `when` is true."""
 
-    ours: str
+    param: str
     when: str
 
 
@@ -145,14 +145,14 @@ class UnitRows:
 class Drop:
     """Rule: no parameter uses the checkpoint tensor."""
 
-    theirs: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class SpareLayers:
     """Rule: the configuration's `count` layers after the last one are not used."""
 
-    theirs: str  # pattern whose first star is the layer
+    source: str  # pattern whose first star is the layer
     count: str
 
 
@@ -160,7 +160,7 @@ class SpareLayers:
 class UnusedIn:
     """Rule: the tensors of some layers are not used."""
 
-    theirs: str  # pattern whose first star is the layer
+    source: str  # pattern whose first star is the layer
     # function of a configuration: layers whose tensors are not used
     layers: Callable[[Any], Container[int]]
 
@@ -234,15 +234,15 @@ class Order(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reorder:
-    """Rule: the rows of `theirs` have the order that `order` gives for a configuration."""
+    """Rule: the rows of `source` have the order that `order` gives for a configuration."""
 
-    theirs: str  # with `layers`, a pattern whose first star is the layer
+    source: str  # with `layers`, a pattern whose first star is the layer
     order: Callable[[Any], Order]
     # function of a configuration: layers in which the rule applies; None: in all
     layers: Callable[[Any], Container[int]] | None = None
 
 
-Word = (
+WeightRule = (
     Concat
     | Stack
     | Unpack
@@ -261,115 +261,115 @@ Word = (
 )
 
 
-def concat(ours: str, *theirs: str, axis: int = 0, whole: str | None = None) -> Concat:
+def concat(param: str, *sources: str, axis: int = 0, fused: str | None = None) -> Concat:
     """Concatenate tensors: `concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", ...)`.
 
-    Some checkpoints of a family have one tensor instead, called `whole`.
+    Some checkpoints of a family have one tensor instead, called `fused`.
     """
-    _same_stars(ours, *theirs, *([] if whole is None else [whole]))
-    return Concat(ours, theirs, axis, whole)
+    _same_stars(param, *sources, *([] if fused is None else [fused]))
+    return Concat(param, sources, axis, fused)
 
 
-def stack(ours: str, *theirs: str, whole: str | None = None) -> Stack:
+def stack(param: str, *sources: str, fused: str | None = None) -> Stack:
     """Stack all experts' matrices: `stack("experts.up.weight", "experts.{}.up.weight")`.
 
-    Some checkpoints of a family have one tensor [e, rows, columns] for all, called `whole`.
+    Some checkpoints of a family have one tensor [e, rows, columns] for all, called `fused`.
     """
-    _same_stars(ours, *theirs, *([] if whole is None else [whole]))
-    return Stack(ours, theirs, whole)
+    _same_stars(param, *sources, *([] if fused is None else [fused]))
+    return Stack(param, sources, fused)
 
 
 def unpack(
-    ours: str, theirs: str, *, interleaved: bool = False, each: tuple[str, ...] = ()
+    param: str, source: str, *, interleaved: bool = False, each: tuple[str, ...] = ()
 ) -> Unpack:
     """Take all experts' matrices from one tensor, transposed or in MXFP4 (gpt-oss).
 
     Some checkpoints have a tensor per expert instead: `each`, as in `stack`.
     """
-    _same_stars(ours, theirs, *each)
-    return Unpack(ours, theirs, interleaved, each)
+    _same_stars(param, source, *each)
+    return Unpack(param, source, interleaved, each)
 
 
 def heads(
-    ours: str,
-    theirs: str,
+    param: str,
+    source: str,
     rows: Callable[[Any], tuple[int, int, int]],
     *,
     transposed: bool = False,
 ) -> Heads:
     """Take a matrix per head from a tensor that also has others (DeepSeek's kv_b_proj)."""
-    _same_stars(ours, theirs)
-    return Heads(ours, theirs, rows, transposed)
+    _same_stars(param, source)
+    return Heads(param, source, rows, transposed)
 
 
-def split(theirs: str, *ours: str, axis: int = 0) -> Split:
+def split(source: str, *params: str, axis: int = 0) -> Split:
     """Split a tensor in order: `split("c_attn.weight", "q_proj.weight", "k_proj.weight")`."""
-    _same_stars(theirs, *ours)
-    return Split(ours, theirs, axis)
+    _same_stars(source, *params)
+    return Split(params, source, axis)
 
 
-def transpose(ours: str, theirs: str) -> Transpose:
+def transpose(param: str, source: str) -> Transpose:
     """Swap the axes of a matrix, for checkpoints that store [in, out]."""
-    _same_stars(ours, theirs)
-    return Transpose(ours, theirs)
+    _same_stars(param, source)
+    return Transpose(param, source)
 
 
-def rename(ours: str, theirs: str) -> Rename:
+def rename(param: str, source: str) -> Rename:
     """Rename a tensor, or with stars a prefix: `rename("model.*", "transformer.*")`."""
-    _same_stars(ours, theirs)
-    return Rename(ours, theirs)
+    _same_stars(param, source)
+    return Rename(param, source)
 
 
-def either(ours: str, theirs: str) -> Either:
+def either(param: str, source: str) -> Either:
     """Name a tensor of the checkpoint as only some checkpoints of the family do."""
-    _same_stars(ours, theirs)
-    return Either(ours, theirs)
+    _same_stars(param, source)
+    return Either(param, source)
 
 
-def tie(ours: str, theirs: str, *, when: str = "tie_word_embeddings") -> Tie:
-    """Tie weights: a checkpoint may lack `ours` if the configuration's `when` is true.
+def tie(param: str, source: str, *, when: str = "tie_word_embeddings") -> Tie:
+    """Tie weights: a checkpoint may lack `param` if the configuration's `when` is true.
 
-    `ours` is `theirs` then. A checkpoint that has `ours` although the model has no such parameter
+    `param` is `source` then. A checkpoint that has `param` although the model has no such parameter
     is accepted, if the two tensors are equal; `WeightPlan.equal` names the pairs that a conversion
     has to compare.
     """
-    _same_stars(ours, theirs)
-    return Tie(ours, theirs, when)
+    _same_stars(param, source)
+    return Tie(param, source, when)
 
 
 def reorder(
-    theirs: str,
+    source: str,
     order: Callable[[Any], Order],
     *,
     layers: Callable[[Any], Container[int]] | None = None,
 ) -> Reorder:
     """Take a tensor's rows in another order: `reorder("q_proj.weight", pairs)`."""
-    return Reorder(theirs, order, layers)
+    return Reorder(source, order, layers)
 
 
-def constant(ours: str, value: float) -> Constant:
+def constant(param: str, value: float) -> Constant:
     """Fill a parameter that the family does not have, such as the weight of a norm without one."""
-    return Constant(ours, value)
+    return Constant(param, value)
 
 
-def unit_rows(ours: str, *, when: str) -> UnitRows:
+def unit_rows(param: str, *, when: str) -> UnitRows:
     """Normalize rows once at conversion that the family normalizes in every step."""
-    return UnitRows(ours, when)
+    return UnitRows(param, when)
 
 
-def drop(theirs: str) -> Drop:
+def drop(source: str) -> Drop:
     """Name a tensor that has no effect, such as a stored rotary table."""
-    return Drop(theirs)
+    return Drop(source)
 
 
-def spare_layers(theirs: str, count: str) -> SpareLayers:
+def spare_layers(source: str, count: str) -> SpareLayers:
     """Name the layers of multi-token prediction: `spare_layers("model.layers.*.*", "num_mtp")`."""
-    return SpareLayers(theirs, count)
+    return SpareLayers(source, count)
 
 
-def unused_in(theirs: str, layers: Callable[[Any], Container[int]]) -> UnusedIn:
+def unused_in(source: str, layers: Callable[[Any], Container[int]]) -> UnusedIn:
     """Name tensors that some layers do not use: `unused_in("model.layers.*.k_proj.*", shared)`."""
-    return UnusedIn(theirs, layers)
+    return UnusedIn(source, layers)
 
 
 @lru_cache(maxsize=1024)
@@ -381,8 +381,8 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 def match(pattern: str, name: str) -> tuple[str, ...] | None:
     """Return what the stars (or the part before a suffix) match; None if `name` does not match."""
-    found = _regex(pattern).fullmatch(name)
-    return found.groups() if found else None
+    matched = _regex(pattern).fullmatch(name)
+    return matched.groups() if matched else None
 
 
 def fill(pattern: str, stars: Sequence[str]) -> str:
@@ -392,17 +392,17 @@ def fill(pattern: str, stars: Sequence[str]) -> str:
     return "".join(p + s for p, s in zip(pattern.split("*"), [*stars, ""], strict=True))
 
 
-def counterpart(ours: str, theirs: str, name: str) -> str | None:
-    """Return the name in `theirs` for `name`; None if `ours` does not match it."""
-    stars = match(ours, name)
-    return None if stars is None else fill(theirs, stars)
+def counterpart(param: str, source: str, name: str) -> str | None:
+    """Return the name in `source` for `name`; None if `param` does not match it."""
+    stars = match(param, name)
+    return None if stars is None else fill(source, stars)
 
 
-def renamed(words: Sequence[Word], name: str) -> str:
+def renamed(rules: Sequence[WeightRule], name: str) -> str:
     """Return the checkpoint's name after every `rename`."""
-    for word in words:
-        if isinstance(word, Rename):
-            name = counterpart(word.ours, word.theirs, name) or name
+    for rule in rules:
+        if isinstance(rule, Rename):
+            name = counterpart(rule.param, rule.source, name) or name
     return name
 
 

@@ -15,7 +15,7 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import AttentionShape, RaggedAttentionSpec
 
 from ..activations import NAMES, Name
-from ..arch import Architecture, Word, rename, tie
+from ..arch import Architecture, WeightRule, rename, tie
 from ..config import Count, Positions, Size, VocabSize
 from ..encoder import joined, named
 from ..encoder_decoder import EncoderDecoder
@@ -212,7 +212,7 @@ class Decoder(_Side):
         x, source = self.embedded(x, batch), batch.over_source()
         for block in self.layers:
             x = block(x, batch, source)
-        return batch.wanted(x)
+        return batch.at_logit_rows(x)
 
 
 class BartModel(EncoderDecoder):
@@ -230,27 +230,27 @@ class BartModel(EncoderDecoder):
         return op.astype(self.shared.logits(x), "float32") + op.astype(self.logits_bias, "float32")
 
 
-def _layers(side: str) -> tuple[Word, ...]:
+def _layers(side: str) -> tuple[WeightRule, ...]:
     """Return the weight rules of a side's layers and tables."""
-    ours, theirs = f"{side}.layers.*", f"model.{side}.layers.*"
+    param, source = f"{side}.layers.*", f"model.{side}.layers.*"
     names = {
-        f"{ours}.o_proj": f"{theirs}.self_attn.out_proj",
-        f"{ours}.attn_norm": f"{theirs}.self_attn_layer_norm",
-        f"{ours}.mlp.up_proj": f"{theirs}.fc1",
-        f"{ours}.mlp.down_proj": f"{theirs}.fc2",
-        f"{ours}.mlp_norm": f"{theirs}.final_layer_norm",
+        f"{param}.o_proj": f"{source}.self_attn.out_proj",
+        f"{param}.attn_norm": f"{source}.self_attn_layer_norm",
+        f"{param}.mlp.up_proj": f"{source}.fc1",
+        f"{param}.mlp.down_proj": f"{source}.fc2",
+        f"{param}.mlp_norm": f"{source}.final_layer_norm",
         f"{side}.layernorm_embedding": f"model.{side}.layernorm_embedding",
     }
     if side == "decoder":
         names |= {
-            f"{ours}.cross_q_proj": f"{theirs}.encoder_attn.q_proj",
-            f"{ours}.cross_o_proj": f"{theirs}.encoder_attn.out_proj",
-            f"{ours}.cross_norm": f"{theirs}.encoder_attn_layer_norm",
+            f"{param}.cross_q_proj": f"{source}.encoder_attn.q_proj",
+            f"{param}.cross_o_proj": f"{source}.encoder_attn.out_proj",
+            f"{param}.cross_norm": f"{source}.encoder_attn_layer_norm",
         }
     return (
         *named(names),
-        *joined(f"{ours}.qkv_proj", *(f"{theirs}.self_attn.{name}_proj" for name in "qkv")),
-        *joined(f"{ours}.cross_kv_proj", *(f"{theirs}.encoder_attn.{name}_proj" for name in "kv")),
+        *joined(f"{param}.qkv_proj", *(f"{source}.self_attn.{name}_proj" for name in "qkv")),
+        *joined(f"{param}.cross_kv_proj", *(f"{source}.encoder_attn.{name}_proj" for name in "kv")),
         tie(f"model.{side}.embed_tokens.weight", "model.shared.weight", when="ONE_TABLE"),
         rename(f"{side}.embed_positions.weight", f"model.{side}.embed_positions.weight"),
     )
@@ -262,7 +262,7 @@ ARCH = Architecture(
     model=BartModel,
     weights=(
         tie("lm_head.weight", "model.shared.weight"),
-        *(word for side in SIDES for word in _layers(side)),
+        *(rule for side in SIDES for rule in _layers(side)),
         rename("shared.weight", "model.shared.weight"),
         rename("logits_bias", "final_logits_bias"),
     ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from .. import encoder
-from ..arch import Architecture, Word, drop, rename
+from ..arch import Architecture, WeightRule, drop, rename
 from ..config import Range
 from ..encoder import EncoderConfig, dropped, joined, named
 
@@ -32,7 +32,7 @@ class BertModel(encoder.EncoderModel):
 
 
 # Rules of the layers of BERT and its descendants, without the name of the family.
-LAYERS: tuple[Word, ...] = (
+LAYERS: tuple[WeightRule, ...] = (
     *joined("attn.qkv_proj", *(f"attention.self.{name}" for name in ("query", "key", "value"))),
     *named(
         {

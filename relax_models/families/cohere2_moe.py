@@ -102,12 +102,12 @@ class AveragedMLP(experts.SparseMLP):
 
 class Block(decoder.ParallelBlock):
     def feed_forward(self, cfg: Cohere2MoeConfig, layer: int) -> nn.Module:
-        made = cfg.experts_of(layer)
-        if made is None:
+        spec = cfg.experts_of(layer)
+        if spec is None:
             size = cfg.prefix_dense_intermediate_size or cfg.intermediate_size
             return GatedMLP(cfg.hidden_size, size)
-        averaged = made.shared and cfg.shared_expert_combination_strategy == "average"
-        return (AveragedMLP if averaged else experts.SparseMLP)(cfg.hidden_size, made)
+        averaged = spec.shared and cfg.shared_expert_combination_strategy == "average"
+        return (AveragedMLP if averaged else experts.SparseMLP)(cfg.hidden_size, spec)
 
 
 class Decoder(decoder.Decoder):

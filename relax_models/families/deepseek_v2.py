@@ -42,13 +42,13 @@ class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
             yield "norm_topk_prob: found True, supported is False"
 
     def experts_of(self, layer: int) -> Experts | None:
-        made = glm4_moe.GroupedConfig.experts_of(self, layer)
-        if made is None:
+        spec = glm4_moe.GroupedConfig.experts_of(self, layer)
+        if spec is None:
             return None
-        routing = replace(made.routing, score="softmax", bias=False, group_top=1, normalized=False)
+        routing = replace(spec.routing, score="softmax", bias=False, group_top=1, normalized=False)
         if self.topk_method == "greedy":
             routing = replace(routing, groups=1, kept_groups=1)
-        return replace(made, routing=routing)
+        return replace(spec, routing=routing)
 
 
 class Block(experts.Block):

@@ -148,8 +148,8 @@ ARCH = Architecture(
     model=EuroBertModel,
     weights=(
         *(
-            concat(f"{ours}.{kind}", *(f"{name}_proj.{kind}" for name in parts))
-            for ours, parts in (("qkv_proj", "qkv"), ("gate_up_proj", ("gate", "up")))
+            concat(f"{param}.{kind}", *(f"{name}_proj.{kind}" for name in parts))
+            for param, parts in (("qkv_proj", "qkv"), ("gate_up_proj", ("gate", "up")))
             for kind in ("weight", "bias")
         ),
         rename("model.embeddings.embed_tokens.weight", "model.embed_tokens.weight"),

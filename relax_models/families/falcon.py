@@ -13,7 +13,7 @@ from wherry.ops import AttentionShape
 
 from .. import classic, decoder
 from ..activations import Name
-from ..arch import Architecture, RopeConfig, Word, rename, reorder
+from ..arch import Architecture, RopeConfig, WeightRule, rename, reorder
 from ..config import Range
 from ..decoder import TIED, Biases
 from ..positions import alibi
@@ -119,11 +119,11 @@ NAMES: Mapping[str, str] = {
     "mlp.down_proj": "mlp.dense_4h_to_h",
     "model.norm": "transformer.ln_f",
 }
-WEIGHTS: tuple[Word, ...] = (
+WEIGHTS: tuple[WeightRule, ...] = (
     TIED,
     *(
-        rename(f"{ours}.{kind}", f"{their}.{kind}")
-        for ours, their in NAMES.items()
+        rename(f"{param}.{kind}", f"{source}.{kind}")
+        for param, source in NAMES.items()
         for kind in KINDS
     ),
     rename("model.embed_tokens.weight", "transformer.word_embeddings.weight"),

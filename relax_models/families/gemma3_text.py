@@ -69,7 +69,7 @@ class Gemma3Config(gemma2.Gemma2Config):
         return given | {"local_rope_parameters": local}
 
     @property
-    def whole(self) -> bool:
+    def bidirectional(self) -> bool:
         """Return whether a step has to hold whole texts, because rows attend to later ones."""
         return self.use_bidirectional_attention
 
@@ -194,7 +194,7 @@ class EmbeddingModel(nn.Module):
 
 def model_of(cfg: Gemma3Config) -> nn.Module:
     """Return the decoder, or the encoder if rows attend to both sides."""
-    return EmbeddingModel(cfg) if cfg.whole else CausalLM(cfg)
+    return EmbeddingModel(cfg) if cfg.bidirectional else CausalLM(cfg)
 
 
 ARCH = Architecture(name="gemma3_text", config=Gemma3Config, model=model_of, weights=WEIGHTS)

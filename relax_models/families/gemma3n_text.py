@@ -74,17 +74,17 @@ class Gemma3nConfig(gemma4_text.SharingConfig):
         """Split RoPE by the kind of layer; older files have a field for each kind."""
         given = dict(given)
         local = {"rope_type": "default", "rope_theta": given.pop("rope_local_base_freq", 10000.0)}
-        whole = {"rope_type": "default", "rope_theta": given.pop("rope_theta", 1000000.0)}
+        full = {"rope_type": "default", "rope_theta": given.pop("rope_theta", 1000000.0)}
         both = given.get("rope_parameters")
         if isinstance(both, dict) and set(both) <= {WINDOWED, FULL}:
-            local, whole = merged(local, both.get(WINDOWED)), merged(whole, both.get(FULL))
+            local, full = merged(local, both.get(WINDOWED)), merged(full, both.get(FULL))
         elif both is not None:
             # A missing kind of layer becomes an unknown field, and so an error.
             return given | {f"rope_parameters.{kind}": "missing" for kind in (WINDOWED, FULL)}
         elif isinstance(given.get("rope_scaling"), dict):
-            whole |= given["rope_scaling"]
+            full |= given["rope_scaling"]
         given.pop("rope_scaling", None)
-        return given | {"rope_parameters": whole, "local_rope_parameters": local}
+        return given | {"rope_parameters": full, "local_rope_parameters": local}
 
     def problems(self) -> Iterator[str]:
         yield from decoder.WindowedConfig.problems(self)
@@ -221,8 +221,8 @@ class Block(nn.Module):
             self.per_layer_input_gate(self.altup.result(corrected)), "gelu_tanh", gated=False
         )
         own = column_block(inputs, self.layer, self.inputs)
-        told = self.post_per_layer_input_norm(self.per_layer_projection(gate * own))
-        return self.altup.added(corrected, told)
+        projected = self.post_per_layer_input_norm(self.per_layer_projection(gate * own))
+        return self.altup.added(corrected, projected)
 
 
 class LayerTables(gemma4_text.LayerTables):
@@ -269,7 +269,7 @@ class Decoder(decoder.Decoder):
         states = op.concat(parts, dim=-1) if len(parts) > 1 else x
         for block in self.layers:
             states = block(states, batch, inputs)
-        return self.norm(self._merged(batch.wanted(states)))
+        return self.norm(self._merged(batch.at_logit_rows(states)))
 
     def _merged(self, states: Tensor) -> Tensor:
         """Return the mean of the states, all as long as the first: [m, T * d] -> [m, d]."""

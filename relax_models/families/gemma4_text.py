@@ -222,11 +222,11 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Compute attention: x [n, d] -> [n, d]."""
-        made = self.qkv_proj or self.qk_proj or self.q_proj
-        assert made is not None
+        projection = self.qkv_proj or self.qk_proj or self.q_proj
+        assert projection is not None
         q_norm = self.q_norm.factor()
         norms = (q_norm, q_norm if self.k_norm is None else self.k_norm.factor())
-        return self.o_proj(attention(made(x), batch, self.shape, norms))
+        return self.o_proj(attention(projection(x), batch, self.shape, norms))
 
 
 class Router(nn.Module):
@@ -281,9 +281,9 @@ class Block(nn.Module):
         self.mlp = GatedMLP(cfg.hidden_size, cfg.size_of(layer), "gelu_tanh")
         self.post_feedforward_layernorm = cfg.norm()
         if cfg.enable_moe_block:
-            made = cfg.experts()
-            self.router = Router(cfg, made.routing)
-            self.experts = ExpertBank(cfg.hidden_size, made)
+            spec = cfg.experts()
+            self.router = Router(cfg, spec.routing)
+            self.experts = ExpertBank(cfg.hidden_size, spec)
             self.post_feedforward_layernorm_1 = cfg.norm()
             self.pre_feedforward_layernorm_2 = cfg.norm()
             self.post_feedforward_layernorm_2 = cfg.norm()
@@ -319,10 +319,10 @@ class LayerTables(nn.Module):
     def forward(self, tokens: Tensor, x: Tensor) -> Tensor:
         """Return inputs [n, layers * p] for tokens int32 [n] with embeddings x [n, d]."""
         n = x.shape[0]
-        told = self.projection(x) * self.hidden_size**-0.5
-        told = self.norm(op.reshape(told, (n * self.layers, self.size)))
-        told = op.reshape(told, (n, self.layers * self.size))
-        return (told + self.table(tokens) * sqrt(self.size)) * sqrt(0.5)
+        projected = self.projection(x) * self.hidden_size**-0.5
+        projected = self.norm(op.reshape(projected, (n * self.layers, self.size)))
+        projected = op.reshape(projected, (n, self.layers * self.size))
+        return (projected + self.table(tokens) * sqrt(self.size)) * sqrt(0.5)
 
 
 class Decoder(decoder.Decoder):
@@ -338,7 +338,7 @@ class Decoder(decoder.Decoder):
         inputs = None if self.per_layer is None else self.per_layer(batch.tokens, x)
         for block in self.layers:
             x = block(x, batch, inputs)
-        return self.norm(batch.wanted(x))
+        return self.norm(batch.at_logit_rows(x))
 
 
 class CausalLM(decoder.CausalLM):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .. import decoder
-from ..arch import Architecture, Word, concat, tie
+from ..arch import Architecture, WeightRule, concat, tie
 from ..config import Epsilon, Positions, Size
 from ..decoder import PAIRED, Biases, CausalLM
 
@@ -26,7 +26,7 @@ class GlmConfig(decoder.DecoderConfig):
         return Biases(qkv=self.attention_bias)
 
 
-WEIGHTS: tuple[Word, ...] = (
+WEIGHTS: tuple[WeightRule, ...] = (
     concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", "v_proj.weight"),
     concat("qkv_proj.bias", "q_proj.bias", "k_proj.bias", "v_proj.bias"),
     tie("lm_head.weight", "model.embed_tokens.weight"),

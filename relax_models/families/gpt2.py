@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from wherry.ops import AttentionShape
 
 from .. import classic, decoder
-from ..arch import Architecture, Word, drop, rename, transpose
+from ..arch import Architecture, WeightRule, drop, rename, transpose
 from ..config import Positions
 from ..decoder import TIED
 
@@ -48,10 +48,10 @@ class GPT2Config(classic.ClassicConfig):
 
 
 # Weight rules with names that GPT-2 introduced.
-NAMES: tuple[Word, ...] = (
+NAMES: tuple[WeightRule, ...] = (
     *(
-        rename(f"{ours}.{kind}", f"{theirs}.{kind}")
-        for ours, theirs in (
+        rename(f"{param}.{kind}", f"{source}.{kind}")
+        for param, source in (
             ("self_attn.qkv_proj", "attn.c_attn"),
             ("self_attn.o_proj", "attn.c_proj"),
             ("mlp.up_proj", "mlp.c_fc"),
@@ -69,7 +69,7 @@ NAMES: tuple[Word, ...] = (
     drop("attn.masked_bias"),
 )
 # Weight rules of linears that are stored as [in, out].
-TRANSPOSED: tuple[Word, ...] = tuple(
+TRANSPOSED: tuple[WeightRule, ...] = tuple(
     transpose(f"{name}.weight", f"{name}.weight")
     for name in ("qkv_proj", "o_proj", "up_proj", "down_proj")
 )

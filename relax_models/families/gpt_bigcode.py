@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from .. import classic
 from ..activations import Name
-from ..arch import Architecture, Groups, Word, reorder
+from ..arch import Architecture, Groups, WeightRule, reorder
 from ..config import Range
 from ..decoder import TIED
 from . import gpt2
@@ -45,7 +45,7 @@ def _groups(cfg: GPTBigCodeConfig) -> Groups:
     return Groups(cfg.num_attention_heads, cfg.kv_heads, cfg.head_size)
 
 
-WEIGHTS: tuple[Word, ...] = (
+WEIGHTS: tuple[WeightRule, ...] = (
     TIED,
     *gpt2.NAMES,
     *(reorder(f"attn.c_attn.{kind}", _groups) for kind in ("weight", "bias")),

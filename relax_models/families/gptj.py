@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from .. import classic
-from ..arch import Architecture, Pairs, RopeConfig, Word, concat, drop, rename, reorder
+from ..arch import Architecture, Pairs, RopeConfig, WeightRule, concat, drop, rename, reorder
 from ..config import Positions, Range
 from ..decoder import Biases
 
@@ -59,11 +59,11 @@ def pairs(cfg: GPTJConfig) -> Pairs:
 
 
 # Weight rules that CodeGen's checkpoints need, too.
-NAMES: tuple[Word, ...] = (
+NAMES: tuple[WeightRule, ...] = (
     rename("self_attn.o_proj.weight", "attn.out_proj.weight"),
     *(
-        rename(f"{ours}.{kind}", f"{theirs}.{kind}")
-        for ours, theirs in (
+        rename(f"{param}.{kind}", f"{source}.{kind}")
+        for param, source in (
             ("mlp.up_proj", "mlp.fc_in"),
             ("mlp.down_proj", "mlp.fc_out"),
             ("input_layernorm", "ln_1"),

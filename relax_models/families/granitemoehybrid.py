@@ -62,10 +62,10 @@ class GraniteMoeHybridConfig(Mamba2Config, granitemoe.GraniteMoeConfig):
 
 class Block(mamba2.Block):
     def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
-        made = cfg.experts_of(layer)
-        if made is None:
+        spec = cfg.experts_of(layer)
+        if spec is None:
             return GatedMLP(cfg.hidden_size, cfg.shared_intermediate_size)
-        return SparseMLP(cfg.hidden_size, made)
+        return SparseMLP(cfg.hidden_size, spec)
 
 
 class Decoder(mamba2.Decoder):
@@ -86,7 +86,7 @@ ARCH = Architecture(
             "mlp.gate_up_proj.weight",
             "shared_mlp.gate_proj.weight",
             "shared_mlp.up_proj.weight",
-            whole="shared_mlp.input_linear.weight",
+            fused="shared_mlp.input_linear.weight",
         ),
         *granitemoe.EXPERTS,
         rename("mlp.down_proj.weight", "shared_mlp.output_linear.weight"),

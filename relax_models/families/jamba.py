@@ -60,8 +60,8 @@ class JambaConfig(decoder.DecoderConfig):
 
     def problems(self) -> Iterator[str]:
         yield from decoder.DecoderConfig.problems(self)
-        if found := self.mamba().problem():
-            yield f"mamba_d_conv: {found}"
+        if problem := self.mamba().problem():
+            yield f"mamba_d_conv: {problem}"
         for kind in ("attn", "expert"):
             period, offset = (getattr(self, f"{kind}_layer_{n}") for n in ("period", "offset"))
             if offset >= period:

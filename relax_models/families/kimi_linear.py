@@ -67,23 +67,25 @@ class KimiLinearConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of `linear_attn_config` as those of transformers 5, and all kinds."""
-        made = layer_kinds.respelled(given)
-        own = made.pop("linear_attn_config", None)
-        count = made.get("num_hidden_layers")
+        config = layer_kinds.respelled(given)
+        own = config.pop("linear_attn_config", None)
+        count = config.get("num_hidden_layers")
         layers = range(count) if isinstance(count, int) else range(0)
         attending: Any = [i + 1 for i in layers if i and i % 4 == 0]
         if isinstance(own, Mapping):
-            for ours, theirs in _LINEAR.items():
-                if theirs in own:
-                    made.setdefault(ours, own[theirs])
+            for name, older in _LINEAR.items():
+                if older in own:
+                    config.setdefault(name, own[older])
             attending = own.get("full_attn_layers", attending)
         if isinstance(attending, list):  # numbers of layers from 1
-            made.setdefault("layer_types", [FULL if i + 1 in attending else LINEAR for i in layers])
-        dense = made.get("first_k_dense_replace", 1)
+            config.setdefault(
+                "layer_types", [FULL if i + 1 in attending else LINEAR for i in layers]
+            )
+        dense = config.get("first_k_dense_replace", 1)
         if isinstance(dense, int):
             kinds = [DENSE if i < dense else SPARSE for i in layers]
-            made.setdefault("mlp_layer_types", kinds)
-        return made
+            config.setdefault("mlp_layer_types", kinds)
+        return config
 
     def problems(self) -> Iterator[str]:
         yield from glm4_moe.GroupedConfig.problems(self)

@@ -42,9 +42,9 @@ class ConvConfig(decoder.DecoderConfig):
     def problems(self) -> Iterator[str]:
         yield from decoder.DecoderConfig.problems(self)
         count = self.num_hidden_layers
-        found = list(layer_kinds.problems(self.layer_types, self.KINDS, count))
-        yield from found
-        if not found and not any(map(self.attends, range(count))):
+        kind_problems = list(layer_kinds.problems(self.layer_types, self.KINDS, count))
+        yield from kind_problems
+        if not kind_problems and not any(map(self.attends, range(count))):
             yield f"layer_types: no layer of the {self.num_hidden_layers} has attention"
         if self.conv_L_cache < 2:
             yield f"conv_L_cache: {self.conv_L_cache} found, minimum is 2"

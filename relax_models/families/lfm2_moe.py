@@ -66,10 +66,10 @@ class Lfm2MoeConfig(lfm2.ConvConfig):
 
 class Block(lfm2.Block):
     def feed_forward_of(self, cfg: Lfm2MoeConfig, layer: int) -> nn.Module:
-        made = cfg.experts_of(layer)
-        if made is None:
+        spec = cfg.experts_of(layer)
+        if spec is None:
             return lfm2.Block.feed_forward_of(self, cfg, layer)
-        return SparseMLP(cfg.hidden_size, made)
+        return SparseMLP(cfg.hidden_size, spec)
 
 
 class Decoder(lfm2.Decoder):

@@ -235,10 +235,10 @@ class Block(experts.Block):
     attention = Attention
 
     def feed_forward(self, cfg: Llama4Config, layer: int) -> nn.Module:
-        made = cfg.experts_of(layer)
-        if made is None:
+        spec = cfg.experts_of(layer)
+        if spec is None:
             return GatedMLP(cfg.hidden_size, cfg.intermediate_size_mlp)
-        return SparseMLP(cfg.hidden_size, made)
+        return SparseMLP(cfg.hidden_size, spec)
 
 
 class Decoder(decoder.Decoder):

@@ -56,8 +56,8 @@ class MambaConfig(RecurrentConfig):
     )
 
     def problems(self) -> Iterator[str]:
-        if found := self.mamba().problem():
-            yield f"conv_kernel: {found}"
+        if problem := self.mamba().problem():
+            yield f"conv_kernel: {problem}"
 
     def mamba(self) -> MambaShape:
         """Return the static shape of a layer."""

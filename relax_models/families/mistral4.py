@@ -61,10 +61,10 @@ class Mistral4Config(ministral3.TemperedConfig, glm4_moe.GroupedConfig, latent.L
         return self.rope_interleave
 
     def experts_of(self, layer: int) -> Experts | None:
-        made = glm4_moe.GroupedConfig.experts_of(self, layer)
-        if made is None:
+        spec = glm4_moe.GroupedConfig.experts_of(self, layer)
+        if spec is None:
             return None
-        return replace(made, routing=replace(made.routing, score="softmax", bias=False))
+        return replace(spec, routing=replace(spec.routing, score="softmax", bias=False))
 
 
 class Attention(latent.Attention):

@@ -63,14 +63,14 @@ class ModernBertConfig(EncoderConfig):
         """Split RoPE by the kind of layer, from one object for both or from separate fields."""
         given = dict(given)
         both = given.pop("rope_parameters", None) or {}
-        for kind, old, ours, theta in (
+        for kind, old, prefix, theta in (
             (FULL, "global_rope_theta", "full_rope", 160000.0),
             (WINDOWED, "local_rope_theta", "local_rope", 10000.0),
         ):
             named = both.get(kind) if isinstance(both, dict) else None
             default = {"rope_type": "default", "rope_theta": given.pop(old, None) or theta}
             own = named if isinstance(named, dict) else {}
-            given[f"{ours}_parameters"] = {**default, **own}
+            given[f"{prefix}_parameters"] = {**default, **own}
         return given
 
     def problems(self) -> Iterator[str]:

@@ -123,7 +123,7 @@ ARCH = Architecture(
     model=CausalLM,
     weights=(
         TIED,
-        *(rename(f"{ours}.weight", f"{theirs}.weight") for ours, theirs in NAMES.items()),
+        *(rename(f"{param}.weight", f"{source}.weight") for param, source in NAMES.items()),
         rename("model.layers.*", "transformer.blocks.*"),
     ),
     base="transformer",

@@ -109,14 +109,14 @@ class NemotronHConfig(Mamba2Config, GroupedConfig, decoder.DecoderConfig):
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
         """Return the fields with `layer_types` and `num_hidden_layers`, in whichever form given."""
-        made = dict(given)
+        config = dict(given)
         for kinds, older in PATTERNS.items():
-            pattern = made.pop(older, None)
+            pattern = config.pop(older, None)
             if isinstance(pattern, str) and pattern:
-                made.setdefault(kinds, [_LETTERS.get(c, c) for c in pattern])
-            made = layer_kinds.respelled(made, kinds)
-        own = made.get("layer_types")
-        return {"num_hidden_layers": len(own), **made} if isinstance(own, list) else made
+                config.setdefault(kinds, [_LETTERS.get(c, c) for c in pattern])
+            config = layer_kinds.respelled(config, kinds)
+        own = config.get("layer_types")
+        return {"num_hidden_layers": len(own), **config} if isinstance(own, list) else config
 
     def problems(self) -> Iterator[str]:
         yield from GroupedConfig.problems(self)
@@ -140,17 +140,17 @@ class NemotronHConfig(Mamba2Config, GroupedConfig, decoder.DecoderConfig):
         return self.layer_types[layer] == MOE
 
     def experts_of(self, layer: int) -> Experts | None:
-        made = GroupedConfig.experts_of(self, layer)
-        return made and replace(made, shared=self.moe_shared_expert_intermediate_size)
+        spec = GroupedConfig.experts_of(self, layer)
+        return spec and replace(spec, shared=self.moe_shared_expert_intermediate_size)
 
 
 class ExpertBank(nn.Module):
     """The feed-forwards of all experts, squared ReLUs without a gate."""
 
-    def __init__(self, width: int, made: Experts) -> None:
-        count = made.routing.experts
-        self.up_proj = ExpertLinear(count, width, made.size)
-        self.down_proj = ExpertLinear(count, made.size, width)
+    def __init__(self, width: int, spec: Experts) -> None:
+        count = spec.routing.experts
+        self.up_proj = ExpertLinear(count, width, spec.size)
+        self.down_proj = ExpertLinear(count, spec.size, width)
 
     def forward(self, x: Tensor, chosen: Chosen) -> Tensor:
         """Compute the feed-forward: x [n, w] -> [n, w]."""
@@ -161,16 +161,16 @@ class ExpertBank(nn.Module):
 class SparseMLP(nn.Module):
     """A router, its experts, which may work in a latent space, and the shared expert."""
 
-    def __init__(self, cfg: NemotronHConfig, made: Experts) -> None:
+    def __init__(self, cfg: NemotronHConfig, spec: Experts) -> None:
         d, latent = cfg.hidden_size, cfg.moe_latent_size
-        count, bias = made.routing.experts, cfg.mlp_bias
-        self.routing = made.routing
+        count, bias = spec.routing.experts, cfg.mlp_bias
+        self.routing = spec.routing
         self.router = Unquantized(d, count, bias=False)
         self.e_score_correction_bias = exact((count,))
         self.fc1_latent_proj = nn.Linear(d, latent, bias=bias) if latent else None
         self.fc2_latent_proj = nn.Linear(latent, d, bias=bias) if latent else None
-        self.experts = ExpertBank(latent or d, made)
-        self.shared_experts = MLP(d, made.shared, "relu2", bias)
+        self.experts = ExpertBank(latent or d, spec)
+        self.shared_experts = MLP(d, spec.shared, "relu2", bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute the feed-forward: x [n, d] -> [n, d]."""
@@ -185,15 +185,15 @@ class Block(nn.Module):
     """Pre-norm block with one mixer."""
 
     def __init__(self, cfg: NemotronHConfig, layer: int) -> None:
-        kind, made = cfg.layer_types[layer], cfg.experts_of(layer)
+        kind, spec = cfg.layer_types[layer], cfg.experts_of(layer)
         self.norm = cfg.norm()
         self.reads_others = kind in (FULL, LINEAR)  # rows before this one
         if kind == FULL:
             self.mixer = decoder.Attention(cfg, layer)
         elif kind == LINEAR:
             self.mixer = Mamba2(cfg.mamba2())
-        elif made is not None:
-            self.mixer = SparseMLP(cfg, made)
+        elif spec is not None:
+            self.mixer = SparseMLP(cfg, spec)
         else:
             self.mixer = MLP(cfg.hidden_size, cfg.intermediate_size, "relu2", cfg.mlp_bias)
 

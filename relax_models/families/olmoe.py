@@ -53,8 +53,8 @@ class Attention(decoder.ProjectionNormAttention):
 
     def qkv(self, x: Tensor) -> Tensor:
         """Compute q, k, v with their norms, clipped: x [n, d] -> [n, (h + 2g) * e]."""
-        made = super().qkv(x)
-        return made if self.clip is None else clipped(made, self.clip)
+        projected = super().qkv(x)
+        return projected if self.clip is None else clipped(projected, self.clip)
 
 
 class Block(experts.Block):

@@ -127,7 +127,11 @@ ARCH = Architecture(
     weights=(
         *(concat(f"qkv_proj.{k}", f"q_proj.{k}", f"k_proj.{k}", f"v_proj.{k}") for k in KINDS),
         TIED,
-        *(rename(f"{ours}.{kind}", f"{t}.{kind}") for ours, t in NAMES.items() for kind in KINDS),
+        *(
+            rename(f"{param}.{kind}", f"{source}.{kind}")
+            for param, source in NAMES.items()
+            for kind in KINDS
+        ),
         rename("model.*", "model.decoder.*"),
     ),
 )

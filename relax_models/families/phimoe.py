@@ -45,11 +45,11 @@ class PhimoeConfig(mixtral.MixtralConfig):
         return LayerNorm(size or self.hidden_size, self.rms_norm_eps)
 
     def experts_of(self, layer: int) -> Experts:
-        made = mixtral.MixtralConfig.experts_of(self, layer)
+        spec = mixtral.MixtralConfig.experts_of(self, layer)
         routing = replace(
-            made.routing, score="sparsemixer", normalized=False, jitter=self.router_jitter_noise
+            spec.routing, score="sparsemixer", normalized=False, jitter=self.router_jitter_noise
         )
-        return replace(made, routing=routing)
+        return replace(spec, routing=routing)
 
 
 class CausalLM(experts.CausalLM):

@@ -41,10 +41,10 @@ class Qwen2MoeConfig(qwen3_moe.SparseConfig, Qwen2Config):
         return Biases(qkv=self.qkv_bias)
 
     def experts_of(self, layer: int) -> Experts | None:
-        made = qwen3_moe.SparseConfig.experts_of(self, layer)
-        if made is None:
+        spec = qwen3_moe.SparseConfig.experts_of(self, layer)
+        if spec is None:
             return None
-        return replace(made, shared=self.shared_expert_intermediate_size, shared_gate=True)
+        return replace(spec, shared=self.shared_expert_intermediate_size, shared_gate=True)
 
 
 ARCH = Architecture(

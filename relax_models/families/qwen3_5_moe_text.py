@@ -16,7 +16,7 @@ from .. import drafts
 from ..arch import Architecture, concat, drop, rename
 from ..config import Count, Size
 from ..decoder import WEIGHTS
-from ..experts import EACH_OR_WHOLE, Experts
+from ..experts import EACH_OR_FUSED, Experts
 from . import qwen3_next
 from .qwen3_5_text import GATED, Qwen3_5Config, lacks_block
 
@@ -64,7 +64,7 @@ ARCH = Architecture(
     model=qwen3_next.CausalLM,
     weights=(
         *GATED,
-        *EACH_OR_WHOLE,
+        *EACH_OR_FUSED,
         rename("mlp.router.weight", "mlp.gate.weight"),
         *WEIGHTS,
         concat("in_proj_ba.weight", "in_proj_b.weight", "in_proj_a.weight"),

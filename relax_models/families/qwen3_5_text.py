@@ -62,9 +62,9 @@ class Qwen3_5Config(decoder.DecoderConfig):
     def problems(self) -> Iterator[str]:
         yield from decoder.DecoderConfig.problems(self)
         count = self.num_hidden_layers
-        found = list(layer_kinds.problems(self.layer_types, (FULL, LINEAR), count))
-        yield from found
-        if not found and not any(map(self.attends, range(count))):
+        kind_problems = list(layer_kinds.problems(self.layer_types, (FULL, LINEAR), count))
+        yield from kind_problems
+        if not kind_problems and not any(map(self.attends, range(count))):
             yield f"layer_types: no layer of the {self.num_hidden_layers} is {FULL}"
         if self.linear_num_value_heads % self.linear_num_key_heads:
             yield (

@@ -34,10 +34,10 @@ class Qwen3NextConfig(qwen3_moe.SparseConfig, Qwen3_5Config):
     norm_topk_prob: bool = True
 
     def experts_of(self, layer: int) -> Experts | None:
-        made = qwen3_moe.SparseConfig.experts_of(self, layer)
-        if made is None:
+        spec = qwen3_moe.SparseConfig.experts_of(self, layer)
+        if spec is None:
             return None
-        return replace(made, shared=self.shared_expert_intermediate_size, shared_gate=True)
+        return replace(spec, shared=self.shared_expert_intermediate_size, shared_gate=True)
 
 
 class Block(qwen3_5_text.Block):
@@ -74,7 +74,7 @@ class ByKeyHead:
         return result
 
 
-def _ordered(sizes: Callable[[Any, int], tuple[int, ...]]) -> Callable[[Any], ByKeyHead]:
+def _by_key_head(sizes: Callable[[Any, int], tuple[int, ...]]) -> Callable[[Any], ByKeyHead]:
     def order(cfg: Any) -> ByKeyHead:
         heads = cfg.linear_num_key_heads
         return ByKeyHead(heads, sizes(cfg, cfg.linear_num_value_heads // heads))
@@ -96,8 +96,8 @@ ARCH = Architecture(
     weights=(
         *GATED,
         split("in_proj_qkvz.weight", "in_proj_qkv.weight", "in_proj_z.weight"),
-        reorder("in_proj_qkvz.weight", _ordered(_qkvz)),
-        reorder("in_proj_ba.weight", _ordered(lambda _cfg, shared: (shared, shared))),
+        reorder("in_proj_qkvz.weight", _by_key_head(_qkvz)),
+        reorder("in_proj_ba.weight", _by_key_head(lambda _cfg, shared: (shared, shared))),
         *STACKED,
         *WEIGHTS,
         SHARED,

@@ -157,8 +157,8 @@ class LinearRecurrence(nn.Module):
 def rates(channels: int) -> tirx.PrimFunc:
     """Return the PrimFunc (x [c]) -> -8 softplus(x), which runs at the load."""
     x = te.placeholder((channels,), "float32", "x")
-    made = te.compute((channels,), lambda c: tirx.const(-8.0, "float32") * softplus(x[c]), "made")
-    func = te.create_prim_func([x, made]).without_attr("global_symbol")
+    rate = te.compute((channels,), lambda c: tirx.const(-8.0, "float32") * softplus(x[c]), "rate")
+    func = te.create_prim_func([x, rate]).without_attr("global_symbol")
     return tag(func, "rates", {"channels": channels}).with_attr(PACK, True)
 
 

@@ -53,8 +53,8 @@ class CausalLM(decoder.CausalLM):
 
 
 WEIGHTS_OF_MLP = tuple(
-    rename(f"{ours}.{kind}", f"{theirs}.{kind}")
-    for ours, theirs in (("up_proj", "c_fc"), ("down_proj", "c_proj"))
+    rename(f"{param}.{kind}", f"{source}.{kind}")
+    for param, source in (("up_proj", "c_fc"), ("down_proj", "c_proj"))
     for kind in ("weight", "bias")
 )
 ARCH = Architecture(

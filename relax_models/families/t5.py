@@ -15,7 +15,7 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import AttentionShape, RaggedAttentionSpec
 
 from ..activations import NAMES, Activation
-from ..arch import Architecture, Word, concat, drop, rename, tie
+from ..arch import Architecture, WeightRule, concat, drop, rename, tie
 from ..config import Count, Epsilon, Positions, Range, Size, VocabSize
 from ..encoder_decoder import EncoderDecoder
 from ..layers import MLP, Embedding, GatedMLP, exact
@@ -235,7 +235,7 @@ class Decoder(nn.Module):
         source = batch.over_source()
         for block in self.layers:
             x = block(x, batch, source, bias)
-        y: Tensor = self.norm(batch.wanted(x))
+        y: Tensor = self.norm(batch.at_logit_rows(x))
         return y
 
 
@@ -258,15 +258,15 @@ class T5Model(EncoderDecoder):
         return op.astype(logits, "float32")
 
 
-def _feed_forward(side: str, layer: int) -> tuple[Word, ...]:
+def _feed_forward(side: str, layer: int) -> tuple[WeightRule, ...]:
     """Return the weight rules of the feed-forward, whose norm has its number within a block."""
-    ours, theirs = f"{side}.layers.*", f"{side}.block.*.layer.{layer}"
-    dense = f"{theirs}.DenseReluDense"
+    param, source = f"{side}.layers.*", f"{side}.block.*.layer.{layer}"
+    dense = f"{source}.DenseReluDense"
     return (
-        rename(f"{ours}.mlp_norm.weight", f"{theirs}.layer_norm.weight"),
-        concat(f"{ours}.mlp.gate_up_proj.weight", f"{dense}.wi_0.weight", f"{dense}.wi_1.weight"),
-        rename(f"{ours}.mlp.up_proj.weight", f"{dense}.wi.weight"),
-        rename(f"{ours}.mlp.down_proj.weight", f"{dense}.wo.weight"),
+        rename(f"{param}.mlp_norm.weight", f"{source}.layer_norm.weight"),
+        concat(f"{param}.mlp.gate_up_proj.weight", f"{dense}.wi_0.weight", f"{dense}.wi_1.weight"),
+        rename(f"{param}.mlp.up_proj.weight", f"{dense}.wi.weight"),
+        rename(f"{param}.mlp.down_proj.weight", f"{dense}.wo.weight"),
     )
 
 

@@ -78,14 +78,16 @@ class Zamba2Config(Mamba2Config, decoder.DecoderConfig):
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
         """Return the fields with kinds of layers as they are spelled now, and what they imply."""
-        made = dict(given)
-        kinds = made.get("layers_block_type")
+        config = dict(given)
+        kinds = config.get("layers_block_type")
         if isinstance(kinds, list):
-            made["layers_block_type"] = layer_kinds.respelled({"layer_types": kinds})["layer_types"]
-        d, heads = made.get("hidden_size"), made.get("num_attention_heads")
+            config["layers_block_type"] = layer_kinds.respelled({"layer_types": kinds})[
+                "layer_types"
+            ]
+        d, heads = config.get("hidden_size"), config.get("num_attention_heads")
         if type(d) is int and type(heads) is int and heads > 0:
-            made = {"intermediate_size": 4 * d, "attention_head_dim": 2 * d // heads, **made}
-        return made
+            config = {"intermediate_size": 4 * d, "attention_head_dim": 2 * d // heads, **config}
+        return config
 
     def problems(self) -> Iterator[str]:
         yield from decoder.DecoderConfig.problems(self)
