@@ -78,7 +78,7 @@ class Described:
         transformers calls classes without an LM head "...Model", and some older classes with one
         "...LMHeadModel".
         """
-        if getattr(self.config, "whole", False):
+        if getattr(self.config, "bidirectional", False):
             return ("embed",)
         if getattr(self.config, "reads_source", False):
             return ("forward", "encode")
@@ -98,7 +98,7 @@ class Described:
             return gguf.scheme
         if quantized is not None and quantized.method != OF_EXPERTS:
             return _OF_QUANTIZED
-        return OF_ENCODERS if getattr(self.config, "whole", False) else DEFAULT
+        return OF_ENCODERS if getattr(self.config, "bidirectional", False) else DEFAULT
 
 
 def architectures() -> list[str]:
@@ -146,7 +146,7 @@ def describe(folder: ModelFolder) -> Described:
         )
     config = read_config(arch.config, raw)
     head = folder.head or head_of(folder.sentence)
-    if getattr(config, "whole", False):
+    if getattr(config, "bidirectional", False):
         head = head or class_head(folder) or default_head()
         config = config.giving(output_of(folder.path, head, config.hidden_size))
     else:

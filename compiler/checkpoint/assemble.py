@@ -96,7 +96,7 @@ def _stacked(
 ) -> NDArray[np.float32]:
     """Read rows [start, stop) of a parameter whose pieces follow each other along axis 0."""
     parts = [
-        checkpoint.read(plan.pieces[i].name, rows.start, rows.stop)[rows.wanted]
+        checkpoint.read(plan.pieces[i].name, rows.start, rows.stop)[rows.selected]
         for i, rows in rows_of(plan.pieces, start, stop)
     ]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

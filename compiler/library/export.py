@@ -103,7 +103,7 @@ def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
 
 def is_bidirectional(config: Any) -> bool:
     """Return whether a model's rows attend to later ones, so that a step holds whole sequences."""
-    return bool(getattr(config, "whole", False))
+    return bool(getattr(config, "bidirectional", False))
 
 
 def reads_source(config: Any) -> bool:

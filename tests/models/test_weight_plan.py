@@ -194,7 +194,7 @@ def test_a_checkpoint_may_leave_out_what_all_names_begin_with():
         assert pieces(plan(arch(), ours, theirs), "model.a")[0] == [(f"{base}a", 0, 2)]
 
 
-ENCODER = SimpleNamespace(whole=True)
+ENCODER = SimpleNamespace(bidirectional=True)
 
 
 @pytest.mark.parametrize("base", ["model.", ""])
@@ -245,7 +245,7 @@ def test_vectors_of_heads_become_rows():
 
 
 def test_experts_come_one_by_one_or_whole():
-    words = stack("experts.up.weight", "experts.{}.up.weight", whole="experts.up")
+    words = stack("experts.up.weight", "experts.{}.up.weight", fused="experts.up")
     ours = {"a.experts.up.weight": (3, 4, 2), "b.experts.up.weight": (3, 4, 2)}
     each = {f"a.experts.{i}.up.weight": (4, 2) for i in range(3)}
     whole = {"b.experts.up": (3, 4, 2)}
@@ -261,7 +261,7 @@ def test_experts_come_one_by_one_or_whole():
 
 def test_tensors_that_only_some_checkpoints_have_whole():
     """Rules with an alternative: the parts of a concatenation, experts one by one, and heads."""
-    both = concat("up.weight", "a.weight", "b.weight", whole="w.weight")
+    both = concat("up.weight", "a.weight", "b.weight", fused="w.weight")
     parts = {"a.weight": (2, 4), "b.weight": (3, 4)}
     assert pieces(plan(arch(both), {"up.weight": (5, 4)}, parts), "up.weight")[0] == [
         ("a.weight", 0, 2),

@@ -62,7 +62,7 @@ class GgufRows:
         """Return rows [start, stop) as raw blocks, uint8 [stop - start, bytes per row]."""
         return np.concatenate(
             [
-                self.checkpoint.read_blocks(self.pieces[i].name, rows.start, rows.stop)[rows.wanted]
+                self.checkpoint.read_blocks(self.pieces[i].name, rows.start, rows.stop)[rows.selected]
                 for i, rows in rows_of(self.pieces, start, stop)
             ]
         )

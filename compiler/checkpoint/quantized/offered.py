@@ -122,7 +122,7 @@ class OfferedRows:
         """Yield the stored tensors of each source's part of rows [start, stop)."""
         for i, rows in rows_of([piece for piece, _ in self.sources], start, stop):
             block = self.sources[i][1].stored(rows.start, rows.stop)
-            yield {name: array[rows.wanted] for name, array in block.items()}
+            yield {name: array[rows.selected] for name, array in block.items()}
 
 
 def offered(
