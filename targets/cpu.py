@@ -173,9 +173,9 @@ def _native(host: Host) -> TargetPreset:
                 above = _bf16_level(host)
                 return replace(level, bf16=above if present.issuperset(above.features) else None)
     cpu = str(codegen.llvm_get_system_cpu())
-    whole = _preset(cpu, host)
-    hidden = [f for f, name in FEATURES.items() if name in whole.features and name not in present]
-    return _preset(cpu, host, hidden=tuple(hidden)) if present and hidden else whole
+    full = _preset(cpu, host)
+    hidden = [f for f, name in FEATURES.items() if name in full.features and name not in present]
+    return _preset(cpu, host, hidden=tuple(hidden)) if present and hidden else full
 
 
 def _levels(variant: str, host: Host) -> TargetPreset:

@@ -17,7 +17,7 @@ THREADS = 1024  # threads of a thread block
 # bytes of static shared memory per block; a launch may request more as dynamic memory
 SHARED_MEMORY_BYTES = 49152
 # Dynamic shared memory in bytes that a launch may request (CUDA's table of compute capabilities).
-ASKED_SHARED_BYTES = {
+OPTIN_SHARED_BYTES = {
     **dict.fromkeys(("sm_80", "sm_87"), 163 << 10),
     **dict.fromkeys(("sm_86", "sm_89", "sm_120", "sm_121"), 99 << 10),
     **dict.fromkeys(("sm_90", "sm_100", "sm_103", "sm_110"), 227 << 10),
@@ -35,11 +35,11 @@ def preset(variant: str | None) -> TargetPreset:
         UsageError: there is no such code.
     """
     codes = USUAL if variant is None else chosen("cuda", variant, CUDA_CODES, several=True)
-    asked = min(ASKED_SHARED_BYTES.get(code, 0) for code in codes)
+    optin = min(OPTIN_SHARED_BYTES.get(code, 0) for code in codes)
     limits = GpuLimits(
         threads_per_block=THREADS,
         shared_memory_bytes=SHARED_MEMORY_BYTES,
-        asked_shared_bytes=asked,
+        optin_shared_bytes=optin,
         tensor_cores=WITHOUT_TENSOR_CORES.isdisjoint(codes),
         warpgroups=WITH_WARPGROUPS.issuperset(codes),
     )
@@ -49,5 +49,5 @@ def preset(variant: str | None) -> TargetPreset:
         {"kind": "cuda", "arch": codes[0], "thread_warp_size": WARP},
         toolchain=CudaToolchain(codes),
         codes=codes,
-        asked_shared_bytes=asked,
+        optin_shared_bytes=optin,
     )

@@ -46,15 +46,15 @@ def gpu_preset(
     sizes = {"max_num_threads": threads, "max_shared_memory_per_block": limits.shared_memory_bytes}
     if device["kind"] != "webgpu":  # TVM's WebGPU target knows this limit as max_num_threads alone
         sizes["max_threads_per_block"] = threads
-    whole = {**device, **sizes}
+    device_limits = {**device, **sizes}
 
     def kernels_for(own: GpuLimits) -> KernelsByName:
-        made = GpuKernels(own, whole)
-        return EditedKernels(made, edit) if edit else KernelsByName(made)
+        kernels = GpuKernels(own, device_limits)
+        return EditedKernels(kernels, edit) if edit else KernelsByName(kernels)
 
     return TargetPreset(
         name=name,
-        device=whole,
+        device=device_limits,
         host=there.target if there else host(),
         library=there.library() if there else "so",
         features=(),
@@ -99,10 +99,10 @@ class EditedKernels(KernelsByName):
 
     def kernel(self, op: str, spec: str) -> Answer:
         """Return the edited kernel of an operation; None: the kernel set has none."""
-        found = super().kernel(op, spec)
-        if isinstance(found, FusedKernel):
-            return replace(found, compute=self._edit(found.compute))
-        return self._edit(found) if isinstance(found, PrimFunc) else found
+        unedited = super().kernel(op, spec)
+        if isinstance(unedited, FusedKernel):
+            return replace(unedited, compute=self._edit(unedited.compute))
+        return self._edit(unedited) if isinstance(unedited, PrimFunc) else unedited
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Schedule any other PrimFunc, and edit it."""

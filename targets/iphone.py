@@ -23,7 +23,7 @@ def preset(variant: str | None) -> TargetPreset:
     """
     if variant is None:
         return apple_gpu("iphone", "ios", simdgroups=False)
-    (found,) = chosen("iphone", variant, VARIANTS)
-    if found == "a14":
+    (chip,) = chosen("iphone", variant, VARIANTS)
+    if chip == "a14":
         return apple_gpu("iphone:a14", "ios", simdgroups=True)
     return apple_gpu("iphone:simulator", "ios-simulator", simdgroups=False)

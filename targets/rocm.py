@@ -68,11 +68,11 @@ def matrix_unit_of(code: str) -> str | None:
 
 def gpus_here() -> list[str]:
     """Return the codes of this machine's AMD GPUs, in the order of Linux's driver."""
-    found = []
+    gpus = []
     for path in sorted(TOPOLOGY.glob("*/properties"), key=lambda p: int(p.parent.name)):
         values = dict(line.split()[:2] for line in path.read_text().splitlines() if " " in line)
         version = int(values.get("gfx_target_version", 0))  # 90010 is version 9.0.10
         if version:  # CPUs have version 0
             major, minor, step = version // 10000, version // 100 % 100, version % 100
-            found.append(f"gfx{major}{minor}{step:x}")
-    return found
+            gpus.append(f"gfx{major}{minor}{step:x}")
+    return gpus

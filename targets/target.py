@@ -79,7 +79,7 @@ class TargetPreset:
     # docs/design/compiled-library.md.
     interface: str | None = None
     # bytes of dynamic shared memory that a launch may request for a block
-    asked_shared_bytes: int = 0
+    optin_shared_bytes: int = 0
     # bytes of the largest binding that all devices of the target allow
     binding_bytes: int | None = None
     latents_once: bool = False  # kernels read an MLA latent as key and as value from one plane
@@ -188,8 +188,8 @@ class TargetPreset:
         Raises:
             UsageError: the host loads no such file, or nothing here links a library for it.
         """
-        wanted: Library = "tar" if name == "objects" else "so"
-        if name == "auto" or wanted == self.library:
+        requested: Library = "tar" if name == "objects" else "so"
+        if name == "auto" or requested == self.library:
             return self
         host = find_host(str(self.host["mtriple"]))
         if host.library() == "wasm" or host.symbols is not None:
@@ -197,13 +197,13 @@ class TargetPreset:
                 f"Target {self.name} has one format, model.{self.library}, and not {name!r}. "
                 "Type: --format auto"
             )
-        if wanted == "so" and (host.objects == "COFF" or (host != here() and not host.linker())):
+        if requested == "so" and (host.objects == "COFF" or (host != here() and not host.linker())):
             raise UsageError(
                 f"No compiler here links a library for {host.name}. Type: --format objects"
             )
         return replace(
             self,
-            library=wanted,
+            library=requested,
             variants=tuple(variant.in_format(name) for variant in self.variants),
             bf16=self.bf16 and self.bf16.in_format(name),
         )

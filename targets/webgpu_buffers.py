@@ -29,9 +29,9 @@ def limits_for(tensors: Mapping[str, int]) -> dict[str, int]:
             "Type: --quant q4f16_1, or a smaller --prefill-chunk, or take a smaller model"
         )
     largest = max(tensors.values(), default=0)
-    asked = {}
+    limits = {}
     if largest > BINDING_BYTES:
-        asked["maxStorageBufferBindingSize"] = largest
+        limits["maxStorageBufferBindingSize"] = largest
     if largest > BUFFER_BYTES:
-        asked["maxBufferSize"] = largest
-    return asked
+        limits["maxBufferSize"] = largest
+    return limits

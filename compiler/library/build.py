@@ -250,7 +250,7 @@ def _linker() -> Requirement:
     missing = f" ({command} is not installed)" if command else ""
     return Requirement(
         name=f"C++ compiler, which links models{missing}",
-        found=shutil.which(command),
+        installed=shutil.which(command),
         fix="apt-get install g++, or wherry compile --format objects",
     )
 

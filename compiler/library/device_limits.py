@@ -39,7 +39,7 @@ def require_limits(mod: IRModule, target: TargetPreset) -> int:
         return 0  # CPU targets have no thread blocks to check
     threads = int(limits["max_num_threads"])
     shared = int(limits["max_shared_memory_per_block"])
-    most = max(shared, target.asked_shared_bytes)
+    most = max(shared, target.optin_shared_bytes)
     problems: list[str] = []
     dynamic = 0
     for var, func in mod.functions_items():

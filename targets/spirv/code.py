@@ -85,8 +85,8 @@ def without_half_arithmetic(code: bytes) -> bytes:
 
 def computes_with_halves(code: bytes) -> bool:
     """Return whether the kernel needs a device with the feature shaderFloat16."""
-    found = instructions(words_of(code))
-    return any(o == _OP_CAPABILITY and i[1] == _FLOAT16 for o, i in found)
+    decoded = instructions(words_of(code))
+    return any(o == _OP_CAPABILITY and i[1] == _FLOAT16 for o, i in decoded)
 
 
 def _only_stores_halves(words: tuple[int, ...]) -> bool:

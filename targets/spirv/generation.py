@@ -54,10 +54,13 @@ class SpirvToolchain:
     def requirements(self) -> tuple[Requirement, ...]:
         """Return as requirements the plugin for Vulkan devices, and naga."""
         try:
-            found, fix = str(find_plugin("vulkan")), ""
+            plugin, fix = str(find_plugin("vulkan")), ""
         except ToolchainError:
-            found, fix = None, "apt-get install libvulkan-dev, then install wherry again"
-        return (Requirement(name="libwherry_vulkan", found=found, fix=fix), *naga.requirements())
+            plugin, fix = None, "apt-get install libvulkan-dev, then install wherry again"
+        return (
+            Requirement(name="libwherry_vulkan", installed=plugin, fix=fix),
+            *naga.requirements(),
+        )
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -82,9 +85,9 @@ class SpirvToolchain:
         """Return the runtime module of lowered kernels."""
         threads = int(target.attrs["max_num_threads"])
         as_wgsl = Target({"kind": "webgpu", "max_num_threads": threads})
-        made = tvm_ffi.get_global_func("target.build.webgpu")(mod, as_wgsl)
-        calls = json.loads(made.inspect_source("func_info"))
-        self._wgsl = str(made.inspect_source("wgsl"))
+        built = tvm_ffi.get_global_func("target.build.webgpu")(mod, as_wgsl)
+        calls = json.loads(built.inspect_source("func_info"))
+        self._wgsl = str(built.inspect_source("wgsl"))
         sources = kernels_of(self._wgsl)
         blob = pack(calls, sources, code_of(sources))
         return tvm_ffi.get_global_func("ffi.Module.load_from_bytes.vulkan")(blob)
@@ -104,10 +107,10 @@ def code_of(sources: Mapping[str, str]) -> dict[str, list[bytes]]:
         for several in (matrices.multiplies_matrices(text),)
         for i in range(len(SHAPES) if several else 1)
     }
-    made = naga.compile_wgsl({f"{name}@{i}": text for (name, i), text in wgsl.items()})
+    compiled = naga.compile_wgsl({f"{name}@{i}": text for (name, i), text in wgsl.items()})
     code: dict[str, list[bytes]] = {name: [] for name in sources}
     for name, i in wgsl:
-        one = made[f"{name}@{i}"]
+        one = compiled[f"{name}@{i}"]
         if matrices.multiplies_matrices(sources[name]):
             code[name].append(with_matrices(one, SHAPES[i]))
         else:
@@ -188,8 +191,8 @@ def pack(
         numbers = demands(sources[name])
         if matrices.multiplies_matrices(sources[name]):
             numbers += editions(code[name])
-        whole = b"".join(code[name])
-        parts += [struct.pack(f"<Q{len(numbers)}i", len(numbers), *numbers), _text(whole)]
+        content = b"".join(code[name])
+        parts += [struct.pack(f"<Q{len(numbers)}i", len(numbers), *numbers), _text(content)]
     return b"".join(parts)
 
 

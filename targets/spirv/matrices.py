@@ -89,7 +89,7 @@ def written(wgsl: str, shape: Shape) -> str:
 def _with(
     emit: Callable[[re.Match[str], Shape], list[str]], shape: Shape
 ) -> Callable[[re.Match[str]], str]:
-    return lambda found: "\n  ".join(emit(found, shape))
+    return lambda match: "\n  ".join(emit(match, shape))
 
 
 def _counts(shape: Shape) -> tuple[range, range]:
@@ -98,9 +98,9 @@ def _counts(shape: Shape) -> tuple[range, range]:
     return range(rows // shape.m), range(columns // shape.n)
 
 
-def _parameter(found: re.Match[str], _: Shape) -> list[str]:
+def _parameter(match: re.Match[str], _: Shape) -> list[str]:
     """Add the subgroup's number to the kernel's arguments, because the device assigns threads."""
-    return [f"{found[0]},", "@builtin(subgroup_id) matrix_group : u32"]
+    return [f"{match[0]},", "@builtin(subgroup_id) matrix_group : u32"]
 
 
 def _begin(_: re.Match[str], shape: Shape) -> list[str]:
@@ -113,8 +113,8 @@ def _begin(_: re.Match[str], shape: Shape) -> list[str]:
     ]
 
 
-def _multiply(found: re.Match[str], shape: Shape) -> list[str]:
-    x, w, stride, count = found[1], found[2], int(found[3]), int(found[4])
+def _multiply(match: re.Match[str], shape: Shape) -> list[str]:
+    x, w, stride, count = match[1], match[2], int(match[3]), int(match[4])
     down, across = _counts(shape)
     lines = []
     for k in range(0, count, shape.k):
@@ -135,8 +135,8 @@ def _load(transposed: str, use: str) -> str:
     return f"coopLoad{transposed}<coop_mat16x16<f16, {use}>>"
 
 
-def _store(found: re.Match[str], shape: Shape) -> list[str]:
-    into, stride = found[1], int(found[2])
+def _store(match: re.Match[str], shape: Shape) -> list[str]:
+    into, stride = match[1], int(match[2])
     down, across = _counts(shape)
     return [
         f"coopStoreT(c{i}_{j}, &{into}[matrix_row * {stride}u + matrix_column + "

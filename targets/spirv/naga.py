@@ -32,12 +32,14 @@ def requirements() -> tuple[Requirement, ...]:
     node, program = shutil.which("node"), shutil.which("naga")
     package = _package()
     if program and not (node and package):
-        return (Requirement(name="naga", found=program, fix="cargo install naga-cli"),)
+        return (Requirement(name="naga", installed=program, fix="cargo install naga-cli"),)
     fix = f"npm install --prefix {settings.toolchain_dir()} naga-wasm@{VERSION}"
     return (
-        Requirement(name="node", found=node, fix=NODE_FIX),
+        Requirement(name="node", installed=node, fix=NODE_FIX),
         Requirement(
-            name=f"naga-wasm {VERSION}", found=str(package) if package else None, fix=fix + _why()
+            name=f"naga-wasm {VERSION}",
+            installed=str(package) if package else None,
+            fix=fix + _why(),
         ),
     )
 

@@ -52,12 +52,12 @@ class CudaToolchain:
 
     def requirements(self) -> tuple[Requirement, ...]:
         """Return as requirements the first nvcc that knows all the GPUs, and its C++ compiler."""
-        found = find_nvcc(self.codes)
+        nvcc = find_nvcc(self.codes)
         return (
             Requirement(
-                name="nvcc", found=None if found is None else _described(found), fix=NVCC_FIX
+                name="nvcc", installed=None if nvcc is None else _described(nvcc), fix=NVCC_FIX
             ),
-            Requirement(name="g++", found=shutil.which("g++"), fix="apt-get install g++"),
+            Requirement(name="g++", installed=shutil.which("g++"), fix="apt-get install g++"),
         )
 
     @contextmanager
@@ -124,8 +124,8 @@ def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.cu"
         path.write_bytes(source)
-        made = path.with_suffix(".fatbin")
-        command = [*fatbin_command(codes, nvcc), "-o", str(made), str(path)]
+        binary = path.with_suffix(".fatbin")
+        command = [*fatbin_command(codes, nvcc), "-o", str(binary), str(path)]
         done = subprocess.run(command, capture_output=True)
         if done.returncode:
             words = (done.stderr + done.stdout).decode(errors="replace").strip()[-2000:]
@@ -133,7 +133,7 @@ def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
                 f"{nvcc} cannot compile the kernels:\n{words}\nIf it is an old one, type: "
                 f"{NVCC_FIX}"
             )
-        return made.read_bytes()
+        return binary.read_bytes()
 
 
 def fatbin_command(codes: tuple[str, ...], nvcc: Path) -> list[str]:

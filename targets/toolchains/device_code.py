@@ -73,14 +73,14 @@ Edit = Callable[[DeviceCode], DeviceCode]
 
 def device_code(blob: bytes, kind: str) -> list[DeviceCode]:
     """Return the device modules of one kind ("cuda", "hip") in a packed library's bytes."""
-    found: list[DeviceCode] = []
+    codes: list[DeviceCode] = []
 
     def keep(code: DeviceCode) -> DeviceCode:
-        found.append(code)
+        codes.append(code)
         return code
 
     edited(blob, kind, keep)
-    return found
+    return codes
 
 
 def edited(blob: bytes, kind: str, edit: Edit) -> bytes:
@@ -99,8 +99,8 @@ def edited(blob: bytes, kind: str, edit: Edit) -> bytes:
                 content = edit(parse(content)).to_bytes()
             parts.append(_text(content))
     reader.finish()
-    whole = b"".join(parts)
-    return struct.pack("<Q", len(whole)) + whole
+    image = b"".join(parts)
+    return struct.pack("<Q", len(image)) + image
 
 
 @contextmanager

@@ -68,10 +68,10 @@ class RocmToolchain:
         """Return as requirements the linker and ROCm's device libraries."""
         linker, libraries = find_linker(), find_libraries()
         return (
-            Requirement(name="ld.lld", found=linker, fix="apt-get install lld"),
+            Requirement(name="ld.lld", installed=linker, fix="apt-get install lld"),
             Requirement(
                 name="ROCm's device libraries",
-                found=None if libraries is None else str(libraries),
+                installed=None if libraries is None else str(libraries),
                 fix="apt-get install rocm-device-libs",
             ),
         )
@@ -104,19 +104,19 @@ def link(code: bytes, linker: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.o"
         path.write_bytes(code)
-        made = path.with_suffix(".hsaco")
-        command = [linker, "--no-undefined", "-shared", str(path), "-o", str(made)]
+        linked = path.with_suffix(".hsaco")
+        command = [linker, "--no-undefined", "-shared", str(path), "-o", str(linked)]
         done = subprocess.run(command, capture_output=True)
         if done.returncode:
             words = done.stderr.decode(errors="replace").strip()[-2000:]
             raise ToolchainError(f"{linker} cannot link the kernels:\n{words}")
-        return made.read_bytes()
+        return linked.read_bytes()
 
 
 def find_linker() -> str | None:
     """Return the path of ld.lld: in PATH, ROCm's, or one with a version in its name; else None."""
-    if found := shutil.which("ld.lld"):
-        return found
+    if path := shutil.which("ld.lld"):
+        return path
     versioned = (p for place in _LINKERS for p in sorted(Path("/").glob(place), reverse=True))
     places = (_rocm() / "llvm" / "bin" / "ld.lld", *versioned)
     return next((str(place) for place in places if place.is_file()), None)

@@ -20,7 +20,7 @@ class Requirement:
     """A program, library or package that compilation needs, and where this machine has it."""
 
     name: str  # name such as "ld.lld"
-    found: str | None  # path or version; None: not installed
+    installed: str | None  # path or version; None: not installed
     fix: str  # command that installs it
 
 
@@ -51,7 +51,7 @@ def require(target: str, requirements: Iterable[Requirement]) -> None:
     Raises:
         ToolchainError: some are not; the message has the command that installs each.
     """
-    missing = [f"{r.name}. Type: {r.fix}" for r in requirements if r.found is None]
+    missing = [f"{r.name}. Type: {r.fix}" for r in requirements if r.installed is None]
     if missing:
         raise ToolchainError(
             f"Target {target} needs tools that are not installed:\n{listing(missing)}"

@@ -88,10 +88,12 @@ class WebToolchain:
         """Return as requirements the engine build and a linker."""
         core, linker = find_core(self.core), find_linker()
         return (
-            Requirement(name=self.core.name, found=str(core) if core else None, fix=self.core.fix),
+            Requirement(
+                name=self.core.name, installed=str(core) if core else None, fix=self.core.fix
+            ),
             Requirement(
                 name="wasm-ld",
-                found=" ".join(linker) if linker else None,
+                installed=" ".join(linker) if linker else None,
                 fix=f"{extras.BROWSER}, or apt-get install lld",
             ),
         )
@@ -105,9 +107,9 @@ class WebToolchain:
         return {}
 
 
-def find_core(wanted: Core = CORES[""]) -> Path | None:
+def find_core(core: Core = CORES[""]) -> Path | None:
     """Find an engine build: WHERRY_WEB_CORE, the installed package's, or a checkout's."""
-    name = wanted.name
+    name = core.name
     if chosen := settings.web_core():
         place = chosen if name == CORE else chosen.with_name(name)
         return place if place.is_file() else None
@@ -130,8 +132,8 @@ def _digest(path: Path, _changed: int) -> str:
 
 def find_linker() -> list[str] | None:
     """Return the command of the first wasm-ld, or of the one in the package ziglang; else None."""
-    if found := next((found for name in _LINKERS if (found := shutil.which(name))), None):
-        return [found]
+    if program := next((program for name in _LINKERS if (program := shutil.which(name))), None):
+        return [program]
     zig = extras.zig()
     return [str(zig), "wasm-ld"] if zig else None
 
@@ -157,11 +159,11 @@ class Linker:
             ToolchainError: a requirement is missing, or the linker fails; the message has its
                 output.
         """
-        wanted = self._core
-        require("for browsers", WebToolchain(wanted).requirements())
-        core, linker = find_core(wanted), find_linker()
+        build = self._core
+        require("for browsers", WebToolchain(build).requirements())
+        core, linker = find_core(build), find_linker()
         assert core is not None and linker is not None
-        exports = [f"--export={name}" for name in wanted.exports]
+        exports = [f"--export={name}" for name in build.exports]
         # With exported functions, the page's script provides undefined ones.
         flags = [*_FLAGS, *self._memory, *exports, *(["--allow-undefined"] if exports else [])]
         command = [*linker, *flags, *options, str(core), *objects, "-o", out]

@@ -36,7 +36,7 @@ TAG = {
 
 def available() -> bool:
     """Whether the programs of apps were built with what holds answers to a form."""
-    found = xgrammar.requirement().found is not None
+    found = xgrammar.requirement().installed is not None
     assert found or not os.environ.get("WHERRY_REQUIRE_XGRAMMAR"), xgrammar.requirement().fix
     return found
 

@@ -59,10 +59,10 @@ def test_memory_that_a_launch_asks_for_has_a_limit_of_its_own():
     kernel = cuda.kernels.kernels.paged_attention(ATTENTION)
     mod = tvm.IRModule({"attend": kernel.compute.with_attr("global_symbol", "attend")})
     most = max(d.shared_bytes for d in demands(mod["attend"].body))
-    assert int(cuda.device["max_shared_memory_per_block"]) < most <= cuda.asked_shared_bytes
+    assert int(cuda.device["max_shared_memory_per_block"]) < most <= cuda.optin_shared_bytes
     assert require_limits(mod, cuda) == most
     with pytest.raises(UsageError, match=f"attend: {most} bytes of shared memory, not {most - 1}"):
-        require_limits(mod, replace(cuda, asked_shared_bytes=most - 1))
+        require_limits(mod, replace(cuda, optin_shared_bytes=most - 1))
 
 
 def test_kernels_of_a_small_target_fit_it():

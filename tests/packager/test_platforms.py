@@ -107,7 +107,7 @@ def test_a_plugin_takes_headers_that_an_ndk_has(monkeypatch, tmp_path):
     linux, android = PLATFORMS["linux-aarch64"], PLATFORMS["android"]
     assert drivers.requirements(linux, ["opencl"]) == ()
     (headers,) = drivers.requirements(linux, ["vulkan"])
-    assert headers.found == str(tmp_path / "include")
+    assert headers.installed == str(tmp_path / "include")
     assert drivers.requirements(android, ["vulkan"]) == ()
     told = dict(drivers.definitions(linux, ["vulkan", "opencl"]))
     assert told["WHERRY_DRIVERS"] == "opencl;vulkan"

@@ -23,7 +23,7 @@ def missing(what: str) -> None:
 def require_core() -> None:
     """The core for pages, and its linker."""
     for tool in WebToolchain().requirements():
-        if tool.found is None:
+        if tool.installed is None:
             missing(f"no {tool.name}: {tool.fix}")
 
 

@@ -192,7 +192,7 @@ def test_attention(nvcc, tmp_path, size, group, softcap, codes):
         out_dtype="float16",
     )
     assert attention.shared_of_rows(size) <= MOST_SHARED
-    assert attention.shared_of_splits(spec, whole=True) <= MOST_SHARED
+    assert attention.shared_of_splits(spec, unsplit=True) <= MOST_SHARED
     kernel = tensor_cores.paged_attention(spec, LIMITS)
     check(kernel.compute, nvcc, codes, tmp_path, rest=True)
 

@@ -35,7 +35,7 @@ def core(monkeypatch, tmp_path):
 def test_ziglang_has_a_linker(zig):
     assert web_toolchain.find_linker() == [str(zig), "wasm-ld"]
     linker = web_toolchain.WebToolchain().requirements()[-1]
-    assert linker.found == f"{zig} wasm-ld" and "wherry[browser]" in linker.fix
+    assert linker.installed == f"{zig} wasm-ld" and "wherry[browser]" in linker.fix
 
 
 def test_the_system_s_linker_comes_first(zig, monkeypatch):

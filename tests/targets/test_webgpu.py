@@ -36,7 +36,7 @@ LARGE = {"head_dim": 128, "hidden_size": 256, "num_hidden_layers": 1}  # heads a
 def tools():
     """naga and the core for pages, or a skip."""
     require_core()
-    if missing := [tool for tool in naga.requirements() if tool.found is None]:
+    if missing := [tool for tool in naga.requirements() if tool.installed is None]:
         gpu.missing("vulkan", f"no {missing[0].name} ({missing[0].fix})")
 
 

@@ -62,7 +62,9 @@ class GgufRows:
         """Return rows [start, stop) as raw blocks, uint8 [stop - start, bytes per row]."""
         return np.concatenate(
             [
-                self.checkpoint.read_blocks(self.pieces[i].name, rows.start, rows.stop)[rows.selected]
+                self.checkpoint.read_blocks(self.pieces[i].name, rows.start, rows.stop)[
+                    rows.selected
+                ]
                 for i, rows in rows_of(self.pieces, start, stop)
             ]
         )

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from wherry.machine.cpu import AMX, cpu_flags
 from wherry.machine.tvm_runtime import find_object_linker
 
 from . import doctor_text
+
+if TYPE_CHECKING:
+    from wherry.targets.toolchains.toolchain import Requirement
 
 
 @click.command("doctor")
@@ -83,8 +86,12 @@ def _targets() -> dict[str, list[dict[str, Any]]]:
         # "rocm" alone would require an AMD GPU in this machine
         preset = find("rocm:gfx1100" if kind == "rocm" else kind)
         requirements = preset.toolchain.requirements() if preset.toolchain else ()
-        by_kind[kind] = [asdict(requirement) for requirement in requirements]
+        by_kind[kind] = [_record(requirement) for requirement in requirements]
     return by_kind
+
+
+def _record(requirement: Requirement) -> dict[str, Any]:
+    return {"name": requirement.name, "found": requirement.installed, "fix": requirement.fix}
 
 
 def _apps() -> dict[str, list[dict[str, Any]]]:
@@ -93,7 +100,7 @@ def _apps() -> dict[str, list[dict[str, Any]]]:
     from wherry.packager.platforms import PLATFORMS
 
     return {
-        n: [asdict(requirement) for requirement in compiler_for(p).requirements]
+        n: [_record(requirement) for requirement in compiler_for(p).requirements]
         for n, p in PLATFORMS.items()
     }
 

@@ -171,7 +171,7 @@ def _package_app(
     from wherry.packager import httplib, package, xgrammar
 
     assert isinstance(limits, Limits)
-    if grammar and not (library := xgrammar.requirement()).found:
+    if grammar and not (library := xgrammar.requirement()).installed:
         raise ToolchainError(f"--grammar takes {library.name}. Type: {library.fix}")
     if len(quants) > 1:
         raise UsageError(f"An app takes one --quant; found {', '.join(quants)}.")
@@ -214,7 +214,7 @@ def _package_app(
         right={0},
     ):
         click.echo(line, err=True)
-    if written.programs and not (server := httplib.requirement()).found:
+    if written.programs and not (server := httplib.requirement()).installed:
         click.echo(
             f"wherry-lite has no `serve`: that takes {server.name}. Type: {server.fix}", err=True
         )

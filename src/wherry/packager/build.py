@@ -69,8 +69,10 @@ def build(
         configure += [f"-DPython_EXECUTABLE={sys.executable}", f"-DWHERRY_MODELS={models}"]
         configure += [f"-DWHERRY_SHARED={'ON' if compiler.links else 'OFF'}"]
         configure += [f"-DWHERRY_NATIVE_TOOLS={'ON' if platform.programs else 'OFF'}"]
-        configure += [f"-DWHERRY_HTTPLIB={httplib.requirement().found or ''}"]
-        configure += [f"-DWHERRY_XGRAMMAR={xgrammar.requirement().found or '' if grammar else ''}"]
+        configure += [f"-DWHERRY_HTTPLIB={httplib.requirement().installed or ''}"]
+        configure += [
+            f"-DWHERRY_XGRAMMAR={xgrammar.requirement().installed or '' if grammar else ''}"
+        ]
         configure += [f"-D{name}={value}" for name, value in drivers.definitions(platform, devices)]
         _run(configure, environment, platform)
         _run([cmake, "--build", str(folder)], environment, platform, progress)

@@ -38,12 +38,14 @@ class Compiler:
     @property
     def missing(self) -> tuple[Requirement, ...]:
         """Return the requirements that are not installed."""
-        return tuple(requirement for requirement in self.requirements if requirement.found is None)
+        return tuple(
+            requirement for requirement in self.requirements if requirement.installed is None
+        )
 
     @property
     def command(self) -> str:
         """Return the command of the compiler, for messages and cache keys."""
-        return next(requirement.found or requirement.name for requirement in self.requirements)
+        return next(requirement.installed or requirement.name for requirement in self.requirements)
 
 
 def compiler_for(platform: Platform) -> Compiler:
@@ -59,7 +61,9 @@ def compiler_for(platform: Platform) -> Compiler:
 
 def _cmake() -> tuple[Requirement, ...]:
     fix = "pip install 'wherry[apps]'"
-    return tuple(Requirement(name=n, found=find_program(n), fix=fix) for n in ("cmake", "ninja"))
+    return tuple(
+        Requirement(name=n, installed=find_program(n), fix=fix) for n in ("cmake", "ninja")
+    )
 
 
 def find_program(name: str) -> str | None:
@@ -71,7 +75,9 @@ def _linux(platform: Platform) -> Compiler:
     here = sys.platform == "linux" and machine.machine() == platform.arch
     name = "g++" if here else f"{platform.arch}-linux-gnu-g++"
     package = "g++" if here else f"g++-{platform.arch.replace('_', '-')}-linux-gnu"
-    requirement = Requirement(name=name, found=shutil.which(name), fix=f"apt-get install {package}")
+    requirement = Requirement(
+        name=name, installed=shutil.which(name), fix=f"apt-get install {package}"
+    )
     cross = {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": platform.arch}
     return Compiler(
         requirements=(requirement, *_cmake()),
@@ -87,7 +93,7 @@ def _android(platform: Platform) -> Compiler:
     )
     return Compiler(
         requirements=(
-            Requirement(name="Android NDK", found=str(folder) if folder else None, fix=fix),
+            Requirement(name="Android NDK", installed=str(folder) if folder else None, fix=fix),
             *_cmake(),
         ),
         definitions={
@@ -123,7 +129,7 @@ def _apple(platform: Platform) -> Compiler:
 
 def _xcode(platform: Platform) -> Compiler:
     requirement = Requirement(
-        name="xcrun", found=shutil.which("xcrun"), fix="xcode-select --install"
+        name="xcrun", installed=shutil.which("xcrun"), fix="xcode-select --install"
     )
     definitions = {
         "CMAKE_OSX_SYSROOT": platform.sdk,
@@ -141,7 +147,7 @@ def _zig(platform: Platform) -> Compiler:
     folder = zig_folder()
     requirement = Requirement(
         name="ziglang",
-        found=f"{version('ziglang')}" if folder else None,
+        installed=f"{version('ziglang')}" if folder else None,
         fix="pip install 'wherry[apps]'",
     )
     cache_ = str(settings.cache_dir() / "native" / "zig")

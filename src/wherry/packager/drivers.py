@@ -22,7 +22,7 @@ def requirements(platform: Platform, devices: Collection[str]) -> tuple[Requirem
     return (
         Requirement(
             name="the headers of Vulkan",
-            found=str(headers) if headers else None,
+            installed=str(headers) if headers else None,
             fix="apt-get install libvulkan-dev",
         ),
     )
@@ -30,7 +30,7 @@ def requirements(platform: Platform, devices: Collection[str]) -> tuple[Requirem
 
 def missing(platform: Platform, devices: Collection[str]) -> tuple[Requirement, ...]:
     """Return the requirements that are not installed."""
-    return tuple(one for one in requirements(platform, devices) if one.found is None)
+    return tuple(one for one in requirements(platform, devices) if one.installed is None)
 
 
 def libraries(devices: Collection[str]) -> tuple[str, ...]:

@@ -19,7 +19,9 @@ def requirement() -> Requirement:
     """Return cpp-httplib as a requirement: its folder, or how to install it."""
     folder = settings.toolchain_dir() / "httplib"
     usable = next((str(place) for place in _places(folder) if _is_new(place)), None)
-    return Requirement(name=f"cpp-httplib {VERSION}", found=usable, fix=tools.command("httplib"))
+    return Requirement(
+        name=f"cpp-httplib {VERSION}", installed=usable, fix=tools.command("httplib")
+    )
 
 
 def _places(folder: Path) -> Iterator[Path]:

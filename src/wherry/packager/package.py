@@ -163,7 +163,7 @@ def require_all(out: Path, package: Package) -> None:
         f"{needed.name}. Type: {needed.fix}"
         for name, requirements in package.missing.items()
         for needed in requirements
-        if needed.found is None
+        if needed.installed is None
     ]
     raise ToolchainError(
         f"{out} is written, but libraries are missing in it:\n{listing(lines)}\n"

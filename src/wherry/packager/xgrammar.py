@@ -15,7 +15,7 @@ def requirement() -> Requirement:
     """Return xgrammar's sources as a requirement: their folder, or how to install them."""
     folder = settings.toolchain_dir() / "xgrammar"
     usable = str(folder) if _version(folder) == VERSION else None
-    return Requirement(name=f"xgrammar {VERSION}", found=usable, fix=tools.command("xgrammar"))
+    return Requirement(name=f"xgrammar {VERSION}", installed=usable, fix=tools.command("xgrammar"))
 
 
 def _version(folder: Path) -> str:

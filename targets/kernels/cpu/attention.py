@@ -159,15 +159,15 @@ class _Emitter:
             with T.serial(n * g) as i, T.sblock("rows"):
                 T.reads()
                 T.writes()
-                whole = Sums.alloc(self.shared, self.spec.head_dim)
+                total = Sums.alloc(self.shared, self.spec.head_dim)
                 with T.serial(self.shared) as s:
-                    whole.clear(s)
+                    total.clear(s)
                     last = self.cache.Position[i // g]
                     begin = first_block(self.spec, last)
                     with T.serial(last // BLOCK + 1 - begin) as after:
                         block = begin + after
-                        whole.add(s, sums, (i * blocks + block) * self.shared + s, self.isa)
-                    self._divide(i // g, i % g * self.shared + s, whole, s)
+                        total.add(s, sums, (i * blocks + block) * self.shared + s, self.isa)
+                    self._divide(i // g, i % g * self.shared + s, total, s)
 
     def _block_of_run(
         self, sums: Sums, kv_head: Any, first: Any, stop: Any, block: Any, blocks: Any

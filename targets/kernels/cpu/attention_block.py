@@ -88,10 +88,10 @@ def as_float(stored: Any, lanes: int, isa: Isa) -> Any:
 
 def _zeros(count: int, lanes: int) -> list[Any]:
     """Emit `count` accumulators, vectors of zeros."""
-    made = [T.sblock_alloc_buffer((lanes,), "float32") for _ in range(count)]
-    for acc in made:
+    accumulators = [T.sblock_alloc_buffer((lanes,), "float32") for _ in range(count)]
+    for acc in accumulators:
         T.buffer_store(acc, v.splat(0.0, lanes), [v.span(0, lanes)])
-    return made
+    return accumulators
 
 
 def _multiply_add(
@@ -270,8 +270,8 @@ def _bias(spec: AttentionSpec, cache: Cache, head: Any, visible: Any, page: Any)
         T.max(T.min(before, T.broadcast(T.int32(reach), 16)), T.broadcast(T.int32(0), 16))
     )
     scale = 1.0 if spec.softcap else spec.scale
-    found = cache.Bias[head, place]
-    return found if scale == 1.0 else found * v.splat(1.0 / scale, 16)
+    bias = cache.Bias[head, place]
+    return bias if scale == 1.0 else bias * v.splat(1.0 / scale, 16)
 
 
 def _capped(score: Any, spec: AttentionSpec, isa: Isa) -> Any:

@@ -45,8 +45,8 @@ class Cache:
     @property
     def value_lines(self) -> int:
         """Return the lines that a page's values of one head have, with their scales."""
-        whole = int(self.Pages.shape[4]) * PAGE * self._item
-        return (whole - self._key_bytes if self.integers else whole) // LINE
+        page_bytes = int(self.Pages.shape[4]) * PAGE * self._item
+        return (page_bytes - self._key_bytes if self.integers else page_bytes) // LINE
 
     def line(self, page: Any, head: Any, values: Any, line: Any) -> Any:
         """Emit the address of a line of a head's keys in a page, or of its values."""

@@ -56,12 +56,12 @@ def packed_parameters(spec: LinearSpec, count: int | None = None) -> list[Parame
     """Return name, shape and dtype of the packed tensors; `count`: number of panels of experts."""
     own, count = FORMATS[spec.scheme], count or panels(spec.out_features)
     k, g = spec.in_features, groups(spec.in_features)
-    made: list[Parameter] = [
+    parameters: list[Parameter] = [
         ("W", (count, g, words(own), PANEL), "int32"),
         ("S", (count, -(-k // own.block), len(levels(own)), PANEL), own.floats),
     ]
     sub = -(-g * sub_bytes(own) // 4)
-    return [*made, ("U", (count, sub, PANEL), "int32")] if own.two_levels else made
+    return [*parameters, ("U", (count, sub, PANEL), "int32")] if own.two_levels else parameters
 
 
 def packed_shapes(spec: LinearSpec) -> tuple[Shape, ...]:
@@ -141,11 +141,11 @@ def _pack_words(
 
 def _upper_word(stored: Any, bits: int) -> Any:
     """Emit a word of W whose bytes have fields of 1 or 2 bits, from the stored word with them."""
-    made = T.uint32(0)
+    word = T.uint32(0)
     for i in range(32 // bits):
         field = (stored >> T.uint32(i * bits)) & T.uint32(2**bits - 1)
-        made = made | field << T.uint32(8 * (i % 4) + bits * (i // 4))
-    return T.reinterpret("int32", made)
+        word = word | field << T.uint32(8 * (i % 4) + bits * (i // 4))
+    return T.reinterpret("int32", word)
 
 
 def _pack_scales(
@@ -172,10 +172,10 @@ def _pack_bytes(
     if own.group < GROUP:  # four scales of two groups are one stored word
         T.buffer_store(b["U"], T.reinterpret("int32", stored("q_sub", i)), [p, i, c])
         return
-    made = T.uint32(0)
+    word = T.uint32(0)
     for half in range(2):
         for place, name in enumerate(("q_sub", "q_submin")[: 1 + own.minimum]):
             shift = T.Cast("uint32", (i % 2 * 2 + half) * 8)
             byte = (stored(name, i // 2) >> shift) & T.uint32(255)
-            made = made | byte << T.uint32(16 * half + 8 * place)
-    T.buffer_store(b["U"], T.reinterpret("int32", made), [p, i, c])
+            word = word | byte << T.uint32(16 * half + 8 * place)
+    T.buffer_store(b["U"], T.reinterpret("int32", word), [p, i, c])

@@ -74,13 +74,13 @@ def block_tile(
 ) -> None:
     """Emit `epilogue` with the sums of panel p for the given rows of x."""
     parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
-    whole = v.span(0, PANEL)
+    panel = v.span(0, PANEL)
     with T.sblock("tile"):
         T.reads()
         T.writes()
         sums = [T.sblock_alloc_buffer((PANEL,), "float32") for _ in rows]
         for total in sums:
-            T.buffer_store(total, v.splat(0.0, PANEL), [whole])
+            T.buffer_store(total, v.splat(0.0, PANEL), [panel])
         # as in `int_tiles.int8_tile`
         for columns in [parts] if len(rows) == 1 else [[part] for part in parts]:
             with T.serial(int(weights.W.shape[1])) as g:
@@ -88,7 +88,7 @@ def block_tile(
                 for part in columns:
                     _group(x, weights, (p, g, part), dot, rows, sums)
         for i, total in enumerate(sums):
-            epilogue(i, total[whole])
+            epilogue(i, total[panel])
 
 
 def _group(
@@ -180,7 +180,7 @@ def _windows(own: BlockFormat, integers: list[Any], lanes: int) -> list[Any]:
         move = T.shift_left if bits > 0 else T.shift_right
         return move(word, T.broadcast(T.int32(abs(bits)), lanes))
 
-    made = []
+    windows = []
     for o, word in enumerate(integers):
         window = word
         for before in range(1, own.memory + 1):
@@ -188,8 +188,8 @@ def _windows(own: BlockFormat, integers: list[Any], lanes: int) -> list[Any]:
             window = T.bitwise_or(window, shifted(word, bits))
             if o:
                 window = T.bitwise_or(window, shifted(integers[o - 1], bits - 32))
-        made.append(v.let(window))
-    return made
+        windows.append(v.let(window))
+    return windows
 
 
 def _fields(word: Any, bits: int, index: int, place: int, lanes: int) -> Any:

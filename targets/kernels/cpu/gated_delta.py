@@ -34,9 +34,9 @@ def gated_delta(spec: GatedDeltaSpec, isa: Isa) -> PrimFunc:
         else:
             rate = v.let(v.exp(b["a_log"][strip.head], 1, fma))
             x = v.let(b["gates"][row, spec.heads + strip.head] + b["dt_bias"][strip.head])
-            whole = v.let(v.exp(T.float32(0) - rate * softplus(x, 1, fma), 1, fma))
-            decay = lambda _i: whole  # noqa: E731
-            kept = [old * strip.splat(whole) for old in strip.read(lambda i: k[i])]
+            decay_factor = v.let(v.exp(T.float32(0) - rate * softplus(x, 1, fma), 1, fma))
+            decay = lambda _i: decay_factor  # noqa: E731
+            kept = [old * strip.splat(decay_factor) for old in strip.read(lambda i: k[i])]
         deltas = [
             v.let((value - old) * strip.splat(beta))
             for value, old in zip(values, kept, strict=True)
@@ -52,7 +52,7 @@ def gated_delta(spec: GatedDeltaSpec, isa: Isa) -> PrimFunc:
 def unit(x: Any, row: Any, first: Any, dk: int, scale: float, fma: bool) -> Any:
     """Emit x[row, first : first + dk] as a unit vector times `scale`, [dk]."""
     lanes = v.widest(dk)
-    made = T.sblock_alloc_buffer((dk,), "float32")
+    unit_vector = T.sblock_alloc_buffer((dk,), "float32")
     squares = v.splat(0.0, lanes)
     for start in range(0, dk, lanes):
         part = v.let(x[row, v.span(first + start, lanes)])
@@ -61,5 +61,5 @@ def unit(x: Any, row: Any, first: Any, dk: int, scale: float, fma: bool) -> Any:
     factor = v.let(T.float32(scale) / length)
     for start in range(0, dk, lanes):
         part = x[row, v.span(first + start, lanes)]
-        T.buffer_store(made, part * v.splat(factor, lanes), [v.span(start, lanes)])
-    return made
+        T.buffer_store(unit_vector, part * v.splat(factor, lanes), [v.span(start, lanes)])
+    return unit_vector

@@ -73,16 +73,16 @@ def block_dot(isa: Isa, own: BlockFormat) -> Int8Dot | None:
         bits = 5 if max(own.codebook) + own.offset < 2**5 else 8
     if bits == 8:
         return _BYTES[kind]
-    made = replace(_NIBBLES[kind], exact=not own.rounded_rows)
+    dot = replace(_NIBBLES[kind], exact=not own.rounded_rows)
     # products of `fitting` operands that an int16 holds
     fitting = {5: 4, 6: 2}.get(bits, 8)
     if kind == "avx2":
-        return replace(made, compute=_pmaddubsw(8, *_AVX2, fitting))
+        return replace(dot, compute=_pmaddubsw(8, *_AVX2, fitting))
     if kind == "ssse3":
-        return replace(made, compute=_pmaddubsw(4, *_SSSE3, fitting))
+        return replace(dot, compute=_pmaddubsw(4, *_SSSE3, fitting))
     if kind == "neon":
-        return replace(made, compute=_smull(min(8, 2 * fitting)))
-    return made
+        return replace(dot, compute=_smull(min(8, 2 * fitting)))
+    return dot
 
 
 def looked_up(dot: Int8Dot, table: Sequence[int], bytes_: list[Vector]) -> list[Vector]:
@@ -94,28 +94,28 @@ def looked_up(dot: Int8Dot, table: Sequence[int], bytes_: list[Vector]) -> list[
     kind = f"int8x{4 * lanes}"
     indexes = [T.reinterpret(kind, own) for own in bytes_]
     if len(table) == 64 and dot.lookup64 == "vbmi":
-        whole = _table(table, lanes)
-        found = [T.call_llvm_pure_intrin(kind, _VPERMB, whole, own) for own in indexes]
+        full_table = _table(table, lanes)
+        values = [T.call_llvm_pure_intrin(kind, _VPERMB, full_table, own) for own in indexes]
     else:
         parts = [_table(table[i : i + 16], lanes) for i in range(0, len(table), 16)]
         if len(parts) > 1 and dot.lookup64 == "16":
-            found = [_by_parts(dot, parts, own) for own in indexes]
+            values = [_by_parts(dot, parts, own) for own in indexes]
         else:
             name = _TBL4 if len(parts) > 1 else dot.lookup
-            found = [T.call_llvm_pure_intrin(kind, name, *parts, own) for own in indexes]
-    return [v.let(T.reinterpret(v.int_type(lanes), own)) for own in found]
+            values = [T.call_llvm_pure_intrin(kind, name, *parts, own) for own in indexes]
+    return [v.let(T.reinterpret(v.int_type(lanes), own)) for own in values]
 
 
 def _by_parts(dot: Int8Dot, parts: list[Vector], index: Vector) -> Vector:
     """Emit bytes of a table of 64 by lookups in its parts, which ignore bits 4 and 5 of indexes."""
     kind = f"int8x{4 * dot.lanes}"
-    found = [T.call_llvm_pure_intrin(kind, dot.lookup, part, index) for part in parts]
+    values = [T.call_llvm_pure_intrin(kind, dot.lookup, part, index) for part in parts]
     for bit in (16, 32):
         of_bit = T.bitwise_and(index, T.broadcast(T.int8(bit), 4 * dot.lanes))
         even = v.let(of_bit) == T.broadcast(T.int8(0), 4 * dot.lanes)
-        pairs = zip(found[0::2], found[1::2], strict=True)
-        found = [v.let(T.Select(even, a, b)) for a, b in pairs]
-    return found[0]
+        pairs = zip(values[0::2], values[1::2], strict=True)
+        values = [v.let(T.Select(even, a, b)) for a, b in pairs]
+    return values[0]
 
 
 def _table(table: Sequence[int], lanes: int) -> Vector:

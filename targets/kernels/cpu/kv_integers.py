@@ -141,8 +141,8 @@ class Integers:
             return
 
         def store(start: Any, lanes: int, value: Any) -> None:
-            made = v.cast(value, "int8", lanes)
-            at.store(made, self.key_bytes + slot * self.head_dim + start, lanes)
+            code = v.cast(value, "int8", lanes)
+            at.store(code, self.key_bytes + slot * self.head_dim + start, lanes)
 
         scale = _quantize(self.head_dim, 127, load, store)
         at.store(T.reinterpret("int8x4", scale), self._value_scales + slot * 4, 4)
@@ -163,8 +163,8 @@ class Integers:
         least = v.let(T.bitwise_and(least + down, T.int32(_UPPER)))
         minimum = v.let(T.reinterpret("float32", least))
         exact = v.let(T.reinterpret("int32", (most - minimum) * T.float32(1 / 15)))
-        whole = v.let(T.bitwise_and(exact + T.int32(0xFFFF), T.int32(_UPPER)))
-        scale = v.let(T.reinterpret("float32", whole))
+        upper = v.let(T.bitwise_and(exact + T.int32(0xFFFF), T.int32(_UPPER)))
+        scale = v.let(T.reinterpret("float32", upper))
         some = scale > T.float32(_SMALLEST)
         inverse = v.let(T.Select(some, T.float32(1) / scale, T.float32(0)))
         low, high = (
@@ -177,7 +177,7 @@ class Integers:
         both = T.bitwise_or(low, T.shift_left(high, T.broadcast(T.int32(4), lanes)))
         first = self.key_bytes + slot * (self.head_dim // 2) + i * lanes
         at.store(T.Cast(f"int8x{lanes}", both), first, lanes)
-        word = T.bitwise_or(least, T.shift_right(whole, T.int32(16)))
+        word = T.bitwise_or(least, T.shift_right(upper, T.int32(16)))
         at.store(T.reinterpret("int8x4", word), self._group_scale(slot, i), 4)
 
     def _group_scale(self, slot: Any, i: Any) -> Any:
@@ -194,7 +194,7 @@ class Integers:
             first = self.key_bytes + slot * self.head_dim
             loads = [at.load(first + start, lanes, "int8") for start in starts]
             return [v.let(T.Cast(v.float_type(lanes), x)) for x in loads]
-        made: list[Any] = []
+        values: list[Any] = []
         for i in sorted({start // self.group for start in starts}):
             first = self.key_bytes + slot * (self.head_dim // 2) + i * lanes
             both = v.let(T.Cast(v.int_type(lanes), at.load(first, lanes, "uint8")))
@@ -208,8 +208,8 @@ class Integers:
                 bits = T.broadcast(T.int32(4 if half else 15), lanes)
                 number = T.shift_right(both, bits) if half else T.bitwise_and(both, bits)
                 x = T.Cast(v.float_type(lanes), number)
-                made.append(v.let(v.fma(x, scales[0], scales[1], lanes, fma)))
-        return made
+                values.append(v.let(v.fma(x, scales[0], scales[1], lanes, fma)))
+        return values
 
 
 Load = Callable[[Any, int], Any]  # start, lanes -> float32

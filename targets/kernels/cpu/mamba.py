@@ -34,11 +34,11 @@ def mamba(spec: MambaSpec, isa: Isa) -> PrimFunc:
             [v.let(x * step) for x, step in zip(values, steps, strict=True)],
         )
         skips = strip.load(b["constants"], d, 0)
-        made = [
+        outputs = [
             v.fma(x, skip, total, lanes, fma)
             for x, skip, total in zip(values, skips, out, strict=True)
         ]
-        strip.store(row, 0, made)
+        strip.store(row, 0, outputs)
 
     return walk(spec.buffers(), spec.state_shape, isa, row)
 
@@ -68,10 +68,10 @@ def mamba2(spec: Mamba2Spec, isa: Isa) -> PrimFunc:
             lambda _i, _j: strip.splat(decay),
             [v.let(x * strip.splat(step)) for x in values],
         )
-        made = [
+        outputs = [
             v.fma(x, strip.splat(skip), total, strip.lanes, fma)
             for x, total in zip(values, out, strict=True)
         ]
-        strip.store(row, head * p, made)
+        strip.store(row, head * p, outputs)
 
     return walk(spec.buffers(), spec.state_shape, isa, row)

@@ -174,8 +174,8 @@ def _mean(d: int, add: Callable[[Any, Any, int], Any]) -> Any:
     if d % 16:
         with T.serial(d % 16) as i:
             step_of(rest, d // 16 * 16 + i, 1)
-    whole = v.let((sums[0][ramp] + sums[1][ramp]) + (sums[2][ramp] + sums[3][ramp]))
-    return v.let((v.sum_lanes(whole, 16) + rest[0]) * T.float32(1.0 / d))
+    lane_sums = v.let((sums[0][ramp] + sums[1][ramp]) + (sums[2][ramp] + sums[3][ramp]))
+    return v.let((v.sum_lanes(lane_sums, 16) + rest[0]) * T.float32(1.0 / d))
 
 
 def head_norms(X: Any, row: Any, heads: int, eps: float, isa: Isa) -> Any:

@@ -34,8 +34,8 @@ def pool(spec: PoolSpec, isa: Isa) -> PrimFunc:
 
             def columns(column: Any, lanes: int) -> None:
                 span = v.span(column, lanes)
-                made = _pooled(spec, isa, b["x"], begin, end, span, lanes)
-                T.buffer_store(b["out"], made, [i, span])
+                pooled = _pooled(spec, isa, b["x"], begin, end, span, lanes)
+                T.buffer_store(b["out"], pooled, [i, span])
 
             v.over_columns(spec.dim, columns)
 

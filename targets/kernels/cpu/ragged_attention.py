@@ -186,8 +186,8 @@ class _Emitter:
         """Emit target[i] = the head's elements of row key + i, from `column` of qkv on."""
         lanes = v.widest(self.spec.head_dim)
         with T.serial(count) as i, T.serial(self.spec.head_dim // lanes) as c:
-            found = self.rows.Qkv[key + i, v.span(column + c * lanes, lanes)]
-            T.buffer_store(target, found, [i, v.span(c * lanes, lanes)])
+            elements = self.rows.Qkv[key + i, v.span(column + c * lanes, lanes)]
+            T.buffer_store(target, elements, [i, v.span(c * lanes, lanes)])
 
     # ---- one block of keys ----
 

@@ -184,14 +184,16 @@ class _Emitter:
             ):
                 T.reads()
                 T.writes()
-                made = v.transposed([keys[i, head, v.span(c * PAGE, PAGE)] for i in range(PAGE)])
+                transposed = v.transposed(
+                    [keys[i, head, v.span(c * PAGE, PAGE)] for i in range(PAGE)]
+                )
                 if integers := Integers.of(spec):
                     for j in range(0, PAGE, 2):
                         pair = c * (PAGE // 2) + j // 2
                         block = Block(self.Pages, page, head)
-                        integers.store_keys(block, pair, 0, made[j : j + 2], PAGE)
+                        integers.store_keys(block, pair, 0, transposed[j : j + 2], PAGE)
                     return
-                for j, key in enumerate(made):
+                for j, key in enumerate(transposed):
                     place = [page, 0, head, 0, v.span((c * PAGE + j) * PAGE, PAGE)]
                     T.buffer_store(self.Pages, key, place)
 
@@ -217,15 +219,15 @@ class _Emitter:
             T.writes()
             norm = self._norm(inverse, h + head, 1)
             if integers := Integers.of(spec):
-                whole = T.sblock_alloc_buffer((1, spec.head_dim), "float32")
-                self._rotate(row, h + head, norm, cos, sin, (whole, 0))
+                rotated = T.sblock_alloc_buffer((1, spec.head_dim), "float32")
+                self._rotate(row, h + head, norm, cos, sin, (rotated, 0))
 
                 def store(start: Any, lanes: int, value: Any) -> None:
-                    made = v.cast(value, "int16", lanes)
-                    T.buffer_store(keys, made, [place, head, v.span(start, lanes)])
+                    code = v.cast(value, "int16", lanes)
+                    T.buffer_store(keys, code, [place, head, v.span(start, lanes)])
 
                 scale = integers.quantize_key(
-                    lambda start, lanes: whole[0, v.span(start, lanes)], store
+                    lambda start, lanes: rotated[0, v.span(start, lanes)], store
                 )
                 integers.store_key_scale(Block(self.Pages, page, head), slot, scale)
             else:
@@ -269,9 +271,9 @@ class _Emitter:
             return
         lanes = v.widest(self.spec.head_dim)
         with T.serial(self.spec.head_dim // lanes) as c:
-            made = v.cast(load(c * lanes, lanes), self.spec.kv_dtype, lanes)
+            stored = v.cast(load(c * lanes, lanes), self.spec.kv_dtype, lanes)
             place = [page, 1, head, 0, v.span(slot * self.spec.head_dim + c * lanes, lanes)]
-            T.buffer_store(self.Pages, made, place)
+            T.buffer_store(self.Pages, stored, place)
 
     def _rotate(
         self, row: Any, head: Any, norm: tuple[Any, int] | None, cos: Any, sin: Any, to: Any

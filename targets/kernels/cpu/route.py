@@ -123,10 +123,10 @@ class _Row:
             T.buffer_store(total, total[place] + y, [place])
 
         self._over(exponential)
-        whole = v.sum_lanes(total[place], LANES)
+        denominator = v.sum_lanes(total[place], LANES)
 
         def divide(at: Any) -> None:
-            y = self.scores[v.span(at, LANES)] / v.splat(whole, LANES)
+            y = self.scores[v.span(at, LANES)] / v.splat(denominator, LANES)
             T.buffer_store(self.scores, y, [v.span(at, LANES)])
 
         self._over(divide)
@@ -190,8 +190,8 @@ class _Row:
         with T.serial(spec.top_k) as k:
             weight = weights[row, k]
             if spec.normalized:
-                whole = total[0] + T.float32(spec.added) if spec.added else total[0]
-                weight = weight / T.max(whole, T.float32(spec.floor))
+                denominator = total[0] + T.float32(spec.added) if spec.added else total[0]
+                weight = weight / T.max(denominator, T.float32(spec.floor))
             if spec.scale != 1.0:
                 weight = weight * T.float32(spec.scale)
             T.buffer_store(weights, weight, [row, k])
@@ -219,7 +219,7 @@ class _Row:
         spec, row = self.spec, self.row
         self._copy_logits(self.scores)
         chosen = T.sblock_alloc_buffer((2,), "int32")
-        found = _buffer(2)  # weights of the two chosen experts
+        expert_weights = _buffer(2)  # weights of the two chosen experts
         for turn in (0, 1):
             largest = self._largest(self.scores)
             total = _buffer(1)
@@ -239,7 +239,7 @@ class _Row:
                     T.writes()
                     y = v.exp(x - largest, 1, self.isa.fma)
                     T.buffer_store(total, total[0] + y, [0])
-            T.buffer_store(found, T.float32(1) / total[0], [turn])
+            T.buffer_store(expert_weights, T.float32(1) / total[0], [turn])
             # If all scores are NaN, no comparison finds an expert: clamp to a valid one.
             T.buffer_store(chosen, T.min(chosen[turn], T.int32(spec.experts - 1)), [turn])
             T.buffer_store(self.scores, T.float32(LEAST), [chosen[turn]])
@@ -247,7 +247,7 @@ class _Row:
         for turn in (0, 1):
             at = 1 - behind if turn else behind
             T.buffer_store(self.b["ids"], chosen[turn], [row, at])
-            T.buffer_store(self.b["weights"], found[turn], [row, at])
+            T.buffer_store(self.b["weights"], expert_weights[turn], [row, at])
 
 
 def _buffer(size: int) -> Any:

@@ -113,8 +113,8 @@ class Strip:
         def add(i: Any, chain: int, j: int, place: list[Any]) -> None:
             total = sums[chain * self.vectors + j]
             s = self.b["state"][tuple(place)]
-            made = v.fma(s, self.splat(k(i)), total[span], self.lanes, self.isa.fma)
-            T.buffer_store(total, made, [span])
+            accumulated = v.fma(s, self.splat(k(i)), total[span], self.lanes, self.isa.fma)
+            T.buffer_store(total, accumulated, [span])
 
         self._each(add)
         return self._totals(sums)
@@ -140,20 +140,20 @@ class Strip:
                 old = v.let(v.fma(self.splat(other[0](i)), other[1][j], old, lanes, fma))
             new = v.let(v.fma(self.splat(k(i)), deltas[j], old, lanes, fma))
             T.buffer_store(self.b["state"], new, place)
-            made = v.fma(new, self.splat(q(i)), total[span], lanes, fma)
-            T.buffer_store(total, made, [span])
+            accumulated = v.fma(new, self.splat(q(i)), total[span], lanes, fma)
+            T.buffer_store(total, accumulated, [span])
 
         self._each(step)
         return self._totals(sums)
 
     def _sums(self) -> list[Any]:
         """Allocate the sums of all chains, which start at zero."""
-        made = []
+        buffers = []
         for _ in range(self._chains * self.vectors):
             buffer = T.sblock_alloc_buffer((self.lanes,), "float32")
             T.buffer_store(buffer, self.splat(0.0), [v.span(0, self.lanes)])
-            made.append(buffer)
-        return made
+            buffers.append(buffer)
+        return buffers
 
     def _totals(self, sums: list[Any]) -> list[Any]:
         """Emit the sum of the chains of each vector of columns."""

@@ -155,9 +155,9 @@ def shuffle(vectors: list[Expr], indices: list[int]) -> Expr:
 def fold(value: Expr, lanes: int, combine: Callable[[Expr, Expr], Expr]) -> Expr:
     """Reduce a vector to a scalar by halves: lane i is combined with lane i + half."""
     while lanes > 1:
-        half, whole = lanes // 2, let(value)
-        low = let(shuffle([whole], list(range(half))))
-        high = let(shuffle([whole], list(range(half, lanes))))
+        half, full = lanes // 2, let(value)
+        low = let(shuffle([full], list(range(half))))
+        high = let(shuffle([full], list(range(half, lanes))))
         value, lanes = combine(low, high), half
     return let(value)
 

@@ -84,7 +84,7 @@ class Attend:
         """Initialize; arguments as in `attention.launch_rows`.
 
         `own` loads key and value of the last token, which are not read from pages; then the block
-        has one row, and `last` of `whole` is the position of that token.
+        has one row, and `last` of `unsplit` is the position of that token.
         """
         heads, threads = block.heads, block.threads
         self.spec, self.pages, self.rows, self.shared = spec, pages, rows, shared
@@ -104,7 +104,7 @@ class Attend:
         self.all_sums, self.all_totals = e.private(self.slots), e.private(self.slots)
         self.all_largest = e.private(self.slots)
 
-    def whole(self, first_page: Any, begin: Any, last: Any, stored: Any) -> None:
+    def unsplit(self, first_page: Any, begin: Any, last: Any, stored: Any) -> None:
         """Emit all splits of a row's tokens, from token `begin` up to position `last`.
 
         `begin` is the first token that a row attends to. The cache has `stored` tokens of the
@@ -147,14 +147,14 @@ class Attend:
         with T.serial(T.max(tiles - behind, 0)) as tile:
             start = e.let(first + (behind + tile) * TILE)
             # number of the tile's tokens that are in the cache
-            held = e.let(T.max(T.min(stored - start, TILE), 0))
-            self._scores(first_page, start, begin, held, last)
+            tile_tokens = e.let(T.max(T.min(stored - start, TILE), 0))
+            self._scores(first_page, start, begin, tile_tokens, last)
             e.barrier()
             self._tops()
             e.barrier()
             self._weights()
             e.barrier()
-            self._values(first_page, start, begin, held, last)
+            self._values(first_page, start, begin, tile_tokens, last)
             e.barrier()
 
     def merged(self, slot: int, largest: Any, total: Any, value: Any) -> None:
@@ -212,7 +212,7 @@ class Attend:
         page = e.let(self.rows.page(first_page, token // size))
         return page, e.let(token % size)
 
-    def _scores(self, first_page: Any, start: Any, begin: Any, held: Any, last: Any) -> None:
+    def _scores(self, first_page: Any, start: Any, begin: Any, tile_tokens: Any, last: Any) -> None:
         """Emit q .
 
         k of each unit and token of the tile; LOWEST where a row does not attend to the token.
@@ -289,7 +289,7 @@ class Attend:
                 none,
             )
 
-        stored = token < held
+        stored = token < tile_tokens
         if self.spec.window is not None:
             stored = T.And(stored, start + token >= begin)
         e.if_else(stored, from_pages, otherwise)
@@ -371,7 +371,7 @@ class Attend:
             T.buffer_store(top, T.max(top[0], s.tops[unit * PARTS + part]), [0])
         return top[0]
 
-    def _values(self, first_page: Any, start: Any, begin: Any, held: Any, last: Any) -> None:
+    def _values(self, first_page: Any, start: Any, begin: Any, tile_tokens: Any, last: Any) -> None:
         """Emit sums = sums * factor + (weights times values), and likewise the sum of weights."""
         s, d = self.shared, self.spec.head_dim
         # whether all slots of a thread are one column of several units
@@ -409,17 +409,17 @@ class Attend:
 
         skipped = T.int32(0)
         if self.spec.window is not None:
-            skipped = e.let(T.min(T.max(begin - start, 0), held))
+            skipped = e.let(T.min(T.max(begin - start, 0), tile_tokens))
         if together:
             k = e.let(e.mod(self.thread, d))
-            with T.serial(held - skipped) as i:
+            with T.serial(tile_tokens - skipped) as i:
                 token = skipped + i
                 value = value_of(self._place(first_page, start + token), k)
                 self.each_slot(lambda slot, unit, _: add(slot, unit, token, value))
         else:
 
             def column(slot: int, unit: Any, k: Any) -> None:
-                with T.serial(held - skipped) as i:
+                with T.serial(tile_tokens - skipped) as i:
                     token = skipped + i
                     value = value_of(self._place(first_page, start + token), k)
                     add(slot, unit, token, value)

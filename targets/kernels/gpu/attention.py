@@ -123,7 +123,7 @@ def launch_rows(
             """
             last = _find_run(rows, shared, row_of, start, count, n32 - first_row, thread)
             begin = e.let(first_seen(spec, rows.position(row_of(start))))
-            attend.whole(e.let(rows.first(row_of(start))), begin, last, last + 1)
+            attend.unsplit(e.let(rows.first(row_of(start))), begin, last, last + 1)
 
             def store(slot: int, unit: Any, k: Any, value: Any) -> None:
                 r = e.let(e.div(unit, heads))
@@ -176,8 +176,8 @@ def _find_run(
         same = holds(other == own) * holds(r < left)
         T.buffer_store(inside, inside[0] * T.max(same, holds(r <= start)), [0])
         seen = inside[0] * holds(r >= start)
-        told = e.let(seen * (position + 1) - 1)
-        T.buffer_store(last, T.max(last[0], told), [0])
-        e.when(thread == 0, lambda: T.buffer_store(shared.last, told, [r]))
+        last_position = e.let(seen * (position + 1) - 1)
+        T.buffer_store(last, T.max(last[0], last_position), [0])
+        e.when(thread == 0, lambda: T.buffer_store(shared.last, last_position, [r]))
     e.barrier()
     return last[0]

@@ -130,13 +130,13 @@ def batch_table(spec: BatchTableSpec, limits: GpuLimits) -> FusedKernel:
     threads = min(128, limits.threads_per_block)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
-        made = _Emitter(spec, b, sizes)
+        emitter = _Emitter(spec, b, sizes)
         n, p = sizes["n"], sizes["p"]
 
         def store(block: Any, thread: Any) -> None:
             i = e.let(block * threads + thread)
-            e.when(i < made.rows, lambda: made.row(i))
-            e.when(i < made.pages, lambda: made.page(i))
+            e.when(i < emitter.rows, lambda: emitter.row(i))
+            e.when(i < emitter.pages, lambda: emitter.page(i))
 
         e.launch(((n + p + threads - 1) // threads,), threads, store)
 

@@ -84,8 +84,8 @@ class BlockWeights(Weights):
         own, at = self.format, T.max(k - distance, 0)
         lows = [self._field("q_weight", row, at, own.low)]
         high = [self._field("q_high", row, at, own.high)] if own.high else []
-        found = _integer(own, lows, high, 0)
-        return e.let(T.Select(e.mod(k, own.group) == 0, T.uint32(0), found))
+        minimum = _integer(own, lows, high, 0)
+        return e.let(T.Select(e.mod(k, own.group) == 0, T.uint32(0), minimum))
 
     def bytes_of(self, row: Any, k: Any) -> Any:
         """Emit the integers of the four columns from k on, a byte each of an uint32."""
@@ -225,15 +225,15 @@ def numbers_of(own: BlockFormat, integers: list[Any], before: list[Any], zero: A
 
 def _along_path(own: BlockFormat, integers: list[Any], first: int) -> list[Any]:
     """Emit the values of a path's integers from `first` on: see `wherry.ops.blocks`."""
-    found = [e.let(field) for field in integers]
-    made = []
-    for i in range(first, len(found)):
-        window = found[i]
+    fields = [e.let(field) for field in integers]
+    values = []
+    for i in range(first, len(fields)):
+        window = fields[i]
         for distance in range(1, min(own.memory, i) + 1):
-            earlier = T.shift_left(found[i - distance], T.uint32(distance * own.bits))
+            earlier = T.shift_left(fields[i - distance], T.uint32(distance * own.bits))
             window = T.bitwise_or(window, earlier)
-        made.append(_trellis_value(e.let(window)))
-    return made
+        values.append(_trellis_value(e.let(window)))
+    return values
 
 
 def _trellis_value(window: Any) -> Any:

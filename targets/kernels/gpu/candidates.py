@@ -143,8 +143,8 @@ class _Block:
         )
         largest, lowest, sums = self._combined()
         total = elements.collect()
-        held = e.let(T.min(total, u32(COLLECTED)))
-        found = e.let(T.Select(total > held, u32(0), T.min(total, u32(shape.count))))
+        collected = e.let(T.min(total, u32(COLLECTED)))
+        candidate_count = e.let(T.Select(total > collected, u32(0), T.min(total, u32(shape.count))))
 
         def store(rank: Any, key: Any, index: Any) -> None:
             def one() -> None:
@@ -152,23 +152,23 @@ class _Block:
                 T.buffer_store(result, index, [self.r, at])
                 T.buffer_store(result, bits_of(key), [self.r, at + shape.count])
 
-            e.when(rank < found, one)
+            e.when(rank < candidate_count, one)
 
-        elements.ranked(held, store)
+        elements.ranked(collected, store)
 
         def clear(i: Any) -> None:
             def zero() -> None:
                 T.buffer_store(result, u32(0), [self.r, i])
                 T.buffer_store(result, u32(0), [self.r, i + shape.count])
 
-            e.when(T.Cast("uint32", i) >= found, zero)
+            e.when(T.Cast("uint32", i) >= candidate_count, zero)
 
         e.over(shape.count, shape.threads, self.t, clear)
         valid = T.And(
             T.And(largest < u32(SIGN + _INFINITY), largest > u32(SIGN - _INFINITY)),
             lowest >= u32(SIGN - _INFINITY),
         )
-        numbers = (found, *sums, T.Cast("uint32", valid))
+        numbers = (candidate_count, *sums, T.Cast("uint32", valid))
 
         def store_numbers() -> None:
             for i, value in enumerate(numbers):

@@ -82,28 +82,28 @@ def _drawn(packed: Any, how: Any, weights: Any, row: Any, count: int) -> Any:
 
     Return the drawn token's rank.
     """
-    found = e.let(T.Cast("int32", packed[row, 2 * count]))
+    candidate_count = e.let(T.Cast("int32", packed[row, 2 * count]))
     total = e.let(_float(packed[row, 2 * count + 2]))  # sum of exp over the whole row
     top_k, top_p, min_p = e.let(T.Cast("int32", how[row, 2])), how[row, 3], how[row, 4]
     cuts = T.Or(top_k > 0, T.Or(top_p < T.float32(1), min_p > T.float32(0)))
-    some = e.let(T.Select(top_k > 0, T.min(top_k, found), found))
-    most = e.let(T.Select(cuts, some, T.min(found, T.int32(_HEAD))))
+    some = e.let(T.Select(top_k > 0, T.min(top_k, candidate_count), candidate_count))
+    most = e.let(T.Select(cuts, some, T.min(candidate_count, T.int32(_HEAD))))
     head = e.Variable(T.float32(0))
     with T.serial(most) as i:
         head.set(head.value + weights[i])
-    wanted = e.let(T.Select(top_k > 0, head.value, total) * top_p)
+    target_mass = e.let(T.Select(top_k > 0, head.value, total) * top_p)
 
     kept, end, going = e.Variable(T.float32(0)), e.Variable(T.int32(0)), e.Variable(T.int32(1))
     with T.serial(most) as i:
         weight = e.let(weights[i])
-        enough = T.And(top_p < T.float32(1), kept.value >= wanted)
+        enough = T.And(top_p < T.float32(1), kept.value >= target_mass)
         stop = T.And(i > 0, T.Or(enough, weight < min_p))
         going.set(T.Select(stop, T.int32(0), going.value))
         kept.set(kept.value + T.Select(going.value > 0, weight, T.float32(0)))
         end.set(end.value + going.value)
     # whether the top-p cut is beyond the ranked candidates
     beyond = T.And(going.value > 0, top_p < T.float32(1))
-    cut_mass = T.Select(beyond, T.max(kept.value, wanted), kept.value)
+    cut_mass = T.Select(beyond, T.max(kept.value, target_mass), kept.value)
     mass = T.Select(cuts, cut_mass, T.max(total, kept.value))
 
     rest, rank, done = (

@@ -63,7 +63,7 @@ def launch_decode(
     def block(block: Any, row: Any, thread: Any) -> None:
         work = DecodeBlock(spec, tensors, heads, e.let(block * heads), row, thread, limits)
         work.load_qkv()
-        work.attend_whole()
+        work.attend_unsplit()
 
     e.launch((spec.heads // heads, n), threads, block)
 
@@ -77,11 +77,11 @@ def launch_split_decode(
     table = tensors.table
 
     def block(slot: Any, block: Any, thread: Any) -> None:
-        found = e.let(table.row(slots, slot))
-        row, first_head = e.let(T.max(found, 0)), e.let(block * heads)
+        table_row = e.let(table.row(slots, slot))
+        row, first_head = e.let(T.max(table_row, 0)), e.let(block * heads)
         # A slot without a row visits no tile, and stores an unused state.
-        first = e.let(T.if_then_else(found < 0, 0, (slot - table.slot(row)) * SPLIT))
-        work = DecodeBlock(spec, tensors, heads, first_head, row, thread, limits, found >= 0)
+        first = e.let(T.if_then_else(table_row < 0, 0, (slot - table.slot(row)) * SPLIT))
+        work = DecodeBlock(spec, tensors, heads, first_head, row, thread, limits, table_row >= 0)
         work.load_qkv()
         _store_state(work.attend(first), tensors.parts, slot, first_head)
 
@@ -104,10 +104,10 @@ def launch_split_rows(
     table = tensors.table
 
     def block(slot: Any, block: Any, thread: Any) -> None:
-        found = e.let(table.row(slots, slot))
-        row, first_head = e.let(T.max(found, 0)), e.let(block * heads)
-        first = e.let(T.if_then_else(found < 0, 0, (slot - table.slot(row)) * SPLIT))
-        position = e.let(T.if_then_else(found < 0, -1, table.position(row)))
+        table_row = e.let(table.row(slots, slot))
+        row, first_head = e.let(T.max(table_row, 0)), e.let(block * heads)
+        first = e.let(T.if_then_else(table_row < 0, 0, (slot - table.slot(row)) * SPLIT))
+        position = e.let(T.if_then_else(table_row < 0, -1, table.position(row)))
         shared = Shared.of(1, heads, d)
         own = Block(1, heads, first_head, thread, threads)
         attend = Attend(attention, tensors.pages, table, shared, own)
@@ -231,12 +231,12 @@ class DecodeBlock:
         e.over(self.width * d, self.threads, self.thread, load)
         e.barrier()
 
-    def attend_whole(self) -> None:
+    def attend_unsplit(self) -> None:
         """Emit RoPE, append and attention over the whole context, after `load_qkv`."""
         self._rotate()
         self._append(first=self.position // SPLIT * SPLIT)
         attend = self._attend()
-        attend.whole(self._first_page(), self._begin(), self.position, self._stored())
+        attend.unsplit(self._first_page(), self._begin(), self.position, self._stored())
         attend.divide(
             lambda slot, unit, k, value: e.store(
                 self.tensors.out, value, self.row, self.first_head + unit, k
@@ -280,13 +280,13 @@ class DecodeBlock:
         V is normalized if the spec says so.
         """
         spec, heads, d = self.spec, self.heads, self.spec.head_dim
-        made = heads if self.key is None else heads + 1
-        loads: list[Load] = [lambda k, at=i * d: self.raw[at + k] for i in range(made)]
+        rotated_heads = heads if self.key is None else heads + 1
+        loads: list[Load] = [lambda k, at=i * d: self.raw[at + k] for i in range(rotated_heads)]
         rope = spec.rope()
         weights: list[Load | None] = []
         if self.tensors.norms:
             q_norm, k_norm = self.tensors.norms
-            weights += [*[q_norm] * heads, k_norm][:made]
+            weights += [*[q_norm] * heads, k_norm][:rotated_heads]
             values = [self.value] if spec.v_norm else []
             both = [*loads, *values]
             weights += [None] * len(values)
@@ -300,7 +300,7 @@ class DecodeBlock:
         def key(k: Any, v: Any) -> None:
             T.buffer_store(self.key, e.rounded(dtype, v), [k])
 
-        stores = [*(query(i) for i in range(heads)), key][:made]
+        stores = [*(query(i) for i in range(heads)), key][:rotated_heads]
 
         def rotate(k: Any) -> None:
             rotated(rope, loads, stores, k, self.position, weights)

@@ -299,12 +299,12 @@ def cos_sin(angle: Expr) -> tuple[Expr, Expr]:
     def shifted(shift: Callable[[Expr, Expr], Expr], by: Expr) -> Expr:
         return shift(digits, T.Cast("uint32", T.min(T.max(by, T.int32(0)), T.int32(31))))
 
-    whole = let(shifted(T.shift_right, point))
+    turns = let(shifted(T.shift_right, point))
     left = T.bitwise_and(shifted(T.shift_left, 24 - point), T.uint32(2**24 - 1))
     # fraction of the angle in radians, in units of 2^-24
     part = let(T.Select(point > 24, shifted(T.shift_right, point - 24), left))
-    turn = whole * T.uint32(_RADIAN)
-    turn = turn + T.shift_right(whole * T.uint32(_RADIAN_REST), T.uint32(12))
+    turn = turns * T.uint32(_RADIAN)
+    turn = turn + T.shift_right(turns * T.uint32(_RADIAN_REST), T.uint32(12))
     turn = let(turn + T.Cast("uint32", T.Cast("float32", part) * number(2**8 / math.tau)))
     quadrant = let(T.shift_right(turn + T.uint32(2**29), T.uint32(30)))
     eighths = T.reinterpret("int32", turn - T.shift_left(quadrant, T.uint32(30)))

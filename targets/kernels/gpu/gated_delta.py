@@ -29,8 +29,8 @@ def gated_delta(spec: GatedDeltaSpec, limits: GpuLimits) -> PrimFunc:
         else:
             rate = e.let(exp(b["a_log"][own.head]))
             x = e.let(b["gates"][row, spec.heads + own.head] + b["dt_bias"][own.head])
-            whole = e.let(exp(T.float32(0) - rate * softplus(x)))
-            decay = lambda _i: whole  # noqa: E731
+            decay_factor = e.let(exp(T.float32(0) - rate * softplus(x)))
+            decay = lambda _i: decay_factor  # noqa: E731
         lengths = [e.Variable(T.float32(L2_EPS)) for _ in range(2)]
         read = e.Variable(T.float32(0))  # S^T k after the decay, before k's length
         with T.serial(dk) as i:

@@ -100,8 +100,8 @@ def multiply(
         totals = [over_lanes(sums[i], lanes) for i in range(size)]
         for i in range(len(loads) * outputs):
             r, c = divmod(i, outputs)
-            found = totals[i * len(halves) : (i + 1) * len(halves)]
-            put = partial(store, r, e.let(own + c * across), found)
+            column_sums = totals[i * len(halves) : (i + 1) * len(halves)]
+            put = partial(store, r, e.let(own + c * across), column_sums)
             e.when(lane == i % lanes, put)
         return
     shared = e.shared((size * threads,)) if shared is None else shared
@@ -125,8 +125,8 @@ def multiply(
 
                 def put(r: int = r, c: int = c) -> None:
                     first = c * len(halves)
-                    found = [reduced(r, first + i, column) for i in range(len(halves))]
-                    store(r, e.let(first_column + c * across + column), found)
+                    sums = [reduced(r, first + i, column) for i in range(len(halves))]
+                    store(r, e.let(first_column + c * across + column), sums)
 
                 e.when(index // across == r * outputs + c, put)
 

@@ -87,7 +87,7 @@ class GpuKernels:
         It reads the portable layout, unless tensor cores have a layout of their own.
         """
         if self.limits.tensor_cores and tensor_cores.fits(spec):
-            return tensor_cores.linear(spec, self.limits.asked_shared_bytes, self.limits.warpgroups)
+            return tensor_cores.linear(spec, self.limits.optin_shared_bytes, self.limits.warpgroups)
         return linear(spec, self.limits)
 
     def fused_linear(self, spec: FusedLinearSpec) -> FusedKernel | None:
@@ -100,7 +100,7 @@ class GpuKernels:
             return None
         if self.limits.tensor_cores and tensor_cores.fits_fused(spec):
             return tensor_cores.fused_linear(
-                spec, self.limits.asked_shared_bytes, self.limits.warpgroups
+                spec, self.limits.optin_shared_bytes, self.limits.warpgroups
             )
         return fused_linear(spec, self.limits)
 

@@ -141,8 +141,8 @@ class Largest:
         # each of the groups has an element that reaches the threshold
         return e.let(T.Select(number > u32(COLLECTED), number, total))
 
-    def ranked(self, held: Any, emit: Callable[[Any, Any, Any], None]) -> None:
-        """Emit `emit(rank, key, index)`, all uint32, for each of the `held` collected elements.
+    def ranked(self, collected: Any, emit: Callable[[Any, Any, Any], None]) -> None:
+        """Emit `emit(rank, key, index)`, all uint32, for each of the `collected` elements.
 
         Of equal elements, the one with the lower index is first.
         """
@@ -150,7 +150,7 @@ class Largest:
         def one(i: Any) -> None:
             key, index = e.let(self._keys[i]), e.let(self._ids[i])
             rank = e.Variable(u32(0))
-            with T.serial(e.div(T.Cast("int32", held) + _WIDTH - 1, _WIDTH)) as k:
+            with T.serial(e.div(T.Cast("int32", collected) + _WIDTH - 1, _WIDTH)) as k:
                 keys, ids = (e.vector(x, k * _WIDTH) for x in (self._keys, self._ids))
                 for other, other_index in zip(keys, ids, strict=True):
                     before = T.Or(other > key, T.And(other == key, other_index < index))
@@ -158,7 +158,7 @@ class Largest:
             emit(rank.value, key, index)
 
         def perhaps(i: Any) -> None:
-            e.when(T.Cast("uint32", i) < held, lambda: one(i))
+            e.when(T.Cast("uint32", i) < collected, lambda: one(i))
 
         e.over(COLLECTED, self._shape.threads, self._t, perhaps)
 
@@ -170,18 +170,18 @@ class Largest:
         so of the new ones fewer than K * _SPLIT. These are listed. The K-th largest of the list is
         the new bound; the bound remains if the list is shorter, because others equal it.
         """
-        found = e.Variable(u32(1))
+        threshold = e.Variable(u32(1))
         values = e.shared((self._shape.listed + _WIDTH,), "uint32")
 
         def store(place: Any, _: Any, best: Any) -> None:
             T.buffer_store(values, best, [T.Cast("int32", place)])
 
         for width in self._shape.widths:
-            end = e.let(self._listed(width, lambda best: best > found.value, store))
+            end = e.let(self._listed(width, lambda best: best > threshold.value, store))
             self._pad(values, end)
             e.barrier()
-            found.set(self._kth(values, T.Cast("int32", end), found.value))
-        return e.let(found.value)
+            threshold.set(self._kth(values, T.Cast("int32", end), threshold.value))
+        return e.let(threshold.value)
 
     def _kth(self, values: Any, end: Any, otherwise: Any) -> Any:
         """Emit the K-th largest of `end` values; `otherwise` if there are fewer."""

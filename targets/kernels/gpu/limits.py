@@ -12,7 +12,7 @@ class GpuLimits:
     threads_per_block: int  # threads (work-items) of a block; a power of two from 64
     shared_memory_bytes: int  # bytes of shared memory of a block, guaranteed
     # bytes of dynamic shared memory that a launch may request for a block
-    asked_shared_bytes: int = 0
+    optin_shared_bytes: int = 0
     storage_buffers: int | None = None  # tensors that a kernel may bind; None: any number
 
     # A launch costs tens of microseconds (in browsers): prefer few launches, even with few blocks.

@@ -74,7 +74,7 @@ def inverses_of(plan: LinearTiling, x: Any, rows: Sequence[Any], thread: Any) ->
 
 def eight(plan: LinearTiling, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
     """Emit the load of x[row, k : k + 8], normalized if `inverse` is given; 0 beyond K."""
-    if tensors.weights.whole_groups:
+    if tensors.weights.full_groups:
         x = [v for half in (0, 4) for v in e.vector(tensors.x, row, k + half)]
         if inverse is None:
             return x
@@ -88,7 +88,7 @@ def one(plan: LinearTiling, tensors: Operands, row: Any, inverse: Any, k: Any) -
     x = e.load(tensors.x, row, k)
     if inverse is not None:
         x = x * inverse * tensors.norm[k]
-    if tensors.weights.whole_groups:
+    if tensors.weights.full_groups:
         return x
     return T.if_then_else(k < plan.spec.in_features, x, T.float32(0))
 

@@ -77,7 +77,7 @@ def emit_attention(
     spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, q: Any, s: dict[str, Any]
 ) -> None:
     """Emit all launches, and the host's choice among them; `s` has the sizes n, t, r1 and w."""
-    n, choice = s["n"], Choice.of(spec, s)
+    n, choice = s["n"], AttentionLaunches.of(spec, s)
     rope = RopeTensors(tensors.qkv, tensors.table, tensors.norms, tensors.pages, q)
 
     def append() -> None:
@@ -90,7 +90,7 @@ def emit_attention(
     if spec.kv_dtype in INTEGERS:
         # A row's own key and value are read as all others: from the pages, where they are integers.
         append()
-        e.launch_if(T.Or(choice.whole, choice.several), rows)
+        e.launch_if(T.Or(choice.unsplit, choice.several), rows)
         e.launch_if(
             choice.splits,
             lambda: launch_split_rows(spec, limits, tensors, q, s["w"], s["r1"] - 1),
@@ -101,7 +101,7 @@ def emit_attention(
         append()
         rows()
 
-    e.launch_if(choice.whole, lambda: launch_decode(spec, limits, tensors, n))
+    e.launch_if(choice.unsplit, lambda: launch_decode(spec, limits, tensors, n))
     e.launch_if(choice.several, several)
     e.launch_if(
         choice.splits,
@@ -110,15 +110,15 @@ def emit_attention(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Which launches a step needs: `whole`, `several` or `splits` alone, or the last two."""
+class AttentionLaunches:
+    """Which launches a step needs: `unsplit`, `several` or `splits` alone, or the last two."""
 
-    whole: Any  # whether all rows are decode rows with short contexts
+    unsplit: Any  # whether all rows are decode rows with short contexts
     several: Any  # whether some sequences have several rows
     splits: Any  # whether decode rows are computed in split-K splits
 
     @staticmethod
-    def of(spec: PagedAttentionSpec, s: dict[str, Any]) -> Choice:
+    def of(spec: PagedAttentionSpec, s: dict[str, Any]) -> AttentionLaunches:
         """Return the conditions for the sizes n, t, r1 and w."""
         n, r = s["n"], s["r1"] - 1
         pages = s["t"] - ROW * n - s["w"]
@@ -126,7 +126,7 @@ class Choice:
         alone, one = r == n, r == 1
         enough = needed(spec.page_size, pages, r) <= s["w"]
         long = T.And(enough, pages > pages_of(spec.page_size))
-        return Choice(
+        return AttentionLaunches(
             T.And(alone, T.Not(long)),
             T.Not(alone),
             T.Or(T.And(alone, long), T.And(T.And(T.Not(alone), T.Not(one)), enough)),

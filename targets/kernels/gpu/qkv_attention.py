@@ -22,7 +22,7 @@ from .batch_table import Table
 from .decode import DecodeBlock, DecodeTensors, bytes_beyond
 from .gemv import Columns, Words, multiply
 from .limits import GpuLimits
-from .paged_attention import Choice, emit_attention, scratch_of, scratch_parameters
+from .paged_attention import AttentionLaunches, emit_attention, scratch_of, scratch_parameters
 from .rope import Load, threads_of
 from .weights import WORD
 
@@ -72,7 +72,7 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             emit_attention(attention, limits, tensors, b["q"], s)
 
         e.choose(
-            T.And(Choice.of(attention, s).whole, n <= GEMV_ROWS),
+            T.And(AttentionLaunches.of(attention, s).unsplit, n <= GEMV_ROWS),
             lambda: _launch(spec, limits, operands, tensors, n),
             apart,
         )
@@ -109,7 +109,7 @@ def _launch(
         first = e.let(block * heads)
         work = DecodeBlock(attention, tensors, heads, first, row, thread, limits)
         _compute_qkv(spec, limits, operands, work)
-        work.attend_whole()
+        work.attend_unsplit()
 
     e.launch((attention.heads // heads, n), threads, block)
 

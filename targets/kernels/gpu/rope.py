@@ -186,10 +186,10 @@ class _IntegerHead:
     ) -> None:
         """Emit the rotated head in shared memory, then its stores; arguments as in `_head`."""
         spec, h, g = self.spec, self.spec.heads, self.spec.kv_heads
-        made = e.shared((spec.head_dim,))  # rotated, or of heads of values as they are
+        elements = e.shared((spec.head_dim,))  # rotated, or of heads of values as they are
 
         def rotate(k: Any) -> None:
-            store: Store = lambda k, v: T.buffer_store(made, v, [k])  # noqa: E731
+            store: Store = lambda k, v: T.buffer_store(elements, v, [k])  # noqa: E731
             rotated(spec, [load], [store], k, position, weights)
 
         def make(k: Any) -> None:
@@ -197,26 +197,28 @@ class _IntegerHead:
                 rotate(k)
                 return
             e.if_else(
-                self.head < h + g, lambda: rotate(k), lambda: T.buffer_store(made, value(k), [k])
+                self.head < h + g,
+                lambda: rotate(k),
+                lambda: T.buffer_store(elements, value(k), [k]),
             )
 
         def query() -> None:
-            self._over(lambda k: e.store(self.tensors.q_out, made[k], self.row, self.head, k))
+            self._over(lambda k: e.store(self.tensors.q_out, elements[k], self.row, self.head, k))
 
         def append() -> None:
             slot = Slot(spec, self.tensors.pages, self.tensors.rows, self.row, position)
             if spec.kv == "keys":
                 at = slot.place(self.head - h)
-                integers.store_key(at, made.__getitem__, self.threads, self.thread)
+                integers.store_key(at, elements.__getitem__, self.threads, self.thread)
                 integers.store_value(at, value, self.threads, self.thread)
                 return
             e.if_else(
                 self.head < h + g,
                 lambda: integers.store_key(
-                    slot.place(self.head - h), made.__getitem__, self.threads, self.thread
+                    slot.place(self.head - h), elements.__getitem__, self.threads, self.thread
                 ),
                 lambda: integers.store_value(
-                    slot.place(self.head - (h + g)), made.__getitem__, self.threads, self.thread
+                    slot.place(self.head - (h + g)), elements.__getitem__, self.threads, self.thread
                 ),
             )
 
@@ -286,12 +288,12 @@ def normed(
     threads, eps = threads_of(limits), spec.qk_norm_eps
     inverses = inverses_rms(loads, spec.head_dim, thread, threads, eps, limits)
 
-    def made(load: Load, weight: Load | None, inverse: Any) -> Load:
+    def normed_load(load: Load, weight: Load | None, inverse: Any) -> Load:
         if weight is None or spec.norm_last:
             return lambda k: load(k) * inverse
         return lambda k: load(k) * inverse * weight(k)
 
-    return [made(*each) for each in zip(loads, weights, inverses, strict=True)]
+    return [normed_load(*each) for each in zip(loads, weights, inverses, strict=True)]
 
 
 def rotated(

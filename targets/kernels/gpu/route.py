@@ -180,8 +180,8 @@ class _Row:
                 place.set(place.value + T.Cast("int32", before))
             weight = self.scores[i]
             if spec.normalized:
-                whole = total + e.number(spec.added) if spec.added else total
-                weight = weight / T.max(whole, e.number(spec.floor))
+                denominator = total + e.number(spec.added) if spec.added else total
+                weight = weight / T.max(denominator, e.number(spec.floor))
             if spec.scale != 1.0:
                 weight = weight * e.number(spec.scale)
 
@@ -200,7 +200,7 @@ class _Row:
         """Emit the choice of experts by "sparsemixer", on every thread; the first one stores it."""
         spec, logits = self.spec, self.scores
         ids = [e.Variable(T.int32(-1)) for _ in range(2)]
-        found = []
+        expert_weights = []
         for turn in range(2):
             first = ids[0].value if turn else T.int32(-1)
             largest = e.Variable(T.float32(LEAST))
@@ -215,7 +215,7 @@ class _Row:
                 near = (largest.value - x) / size <= e.number(2 * spec.jitter)
                 y = T.exp(T.min(x - largest.value, T.float32(0)))
                 total.set(T.if_then_else(T.And(i != first, near), total.value + y, total.value))
-            found.append(e.let(T.float32(1) / total.value))
+            expert_weights.append(e.let(T.float32(1) / total.value))
 
         def store() -> None:
             chosen = [e.let(T.max(own.value, 0)) for own in ids]
@@ -223,7 +223,7 @@ class _Row:
             for turn in range(2):
                 at = 1 - behind if turn else behind
                 T.buffer_store(self.b["ids"], chosen[turn], [self.row, at])
-                T.buffer_store(self.b["weights"], found[turn], [self.row, at])
+                T.buffer_store(self.b["weights"], expert_weights[turn], [self.row, at])
 
         e.when(self.thread == 0, store)
 
@@ -234,7 +234,7 @@ def _sort(
     """Emit starts[expert] and the expert's slots, ascending: each thread scans a part of them."""
     count, k = spec.experts, spec.top_k
     # per thread: count of slots of earlier experts, and of this expert
-    found = e.shared((2 * threads,), "int32")
+    slot_counts = e.shared((2 * threads,), "int32")
     size = n * k
     part = e.let(T.truncdiv(size + (threads - 1), T.int32(threads)))
     first = e.let(thread * part)
@@ -252,13 +252,13 @@ def _sort(
             total.set(total.value + T.if_then_else(counts, T.int32(1), T.int32(0)))
 
     each(tally)
-    T.buffer_store(found, before.value, [thread])
-    T.buffer_store(found, mine.value, [threads + thread])
+    T.buffer_store(slot_counts, before.value, [thread])
+    T.buffer_store(slot_counts, mine.value, [threads + thread])
     e.barrier()
     start, place = e.Variable(T.int32(0)), e.Variable(T.int32(0))
     with T.serial(threads) as j:
-        start.set(start.value + found[j])
-        others = e.let(found[threads + j])
+        start.set(start.value + slot_counts[j])
+        others = e.let(slot_counts[threads + j])
         place.set(place.value + T.if_then_else(j < thread, others, T.int32(0)))
     place.set(place.value + start.value)
 

@@ -90,16 +90,16 @@ class Tile(ABC):
             column = e.let(self.block * self.width + own)
             at = e.let(row * stride + own)
             places = (at, at + self.width) if spec.gated else (at,)
-            found = [e.let(sums[place]) for place in places]
-            e.when(column < spec.width, lambda: self.put(row, column, found))
+            results = [e.let(sums[place]) for place in places]
+            e.when(column < spec.width, lambda: self.put(row, column, results))
 
         e.over(self.rows * self.width, self.threads, self.thread, output)
 
     def load_x(self, group: Any) -> None:
         """Emit the copy of one group of columns of all rows of x, normalized, to shared memory."""
         plan, tensors = self.plan, self.tensors
-        whole = tensors.weights.whole_groups
-        count = WORD if whole else 1  # elements that one load reads
+        full_groups = tensors.weights.full_groups
+        count = WORD if full_groups else 1  # elements that one load reads
 
         def load(index: Any) -> None:
             # visibly a multiple of `count`, which the vector load needs
@@ -110,7 +110,7 @@ class Tile(ABC):
             k = group * GROUP + at
             values = (
                 eight(plan, tensors, row, inverse, k)
-                if whole
+                if full_groups
                 else [one(plan, tensors, row, inverse, k)]
             )
             self.store_x(tile_row, at, values)

@@ -37,8 +37,10 @@ def softmax(vocab: int, limits: GpuLimits) -> PrimFunc:
 
         total = e.Variable(T.float32(0))
         e.over(vocab, threads, t, lambda c: total.set(total.value + weight(c)))
-        (whole,) = e.block_sums([total.value], threads, t)
-        e.over(vocab, threads, t, lambda c: T.buffer_store(result, weight(c) / whole, [i, 0, c]))
+        (block_total,) = e.block_sums([total.value], threads, t)
+        e.over(
+            vocab, threads, t, lambda c: T.buffer_store(result, weight(c) / block_total, [i, 0, c])
+        )
 
     parameters = [
         ("logits", ("m", 1, vocab), "float32"),
@@ -75,13 +77,13 @@ def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
                 sum_.set(sum_.value + kept(first + k, least))
             return sum_.value
 
-        (whole,) = e.block_sums([mass(T.uint32(0))], threads, t)
-        wanted = e.let(whole * b["top_p"][of])
+        (total_mass,) = e.block_sums([mass(T.uint32(0))], threads, t)
+        target_mass = e.let(total_mass * b["top_p"][of])
         with T.serial(_BITS) as bit:
             shift = T.Cast("uint32", _BITS - 1 - bit)
             more = e.let(T.bitwise_or(limit.value, T.shift_left(T.uint32(1), shift)))
-            (found,) = e.block_sums([mass(more)], threads, t)
-            limit.set(T.Select(found >= wanted, more, limit.value))
+            (mass_above,) = e.block_sums([mass(more)], threads, t)
+            limit.set(T.Select(mass_above >= target_mass, more, limit.value))
         least = e.let(limit.value)
         sums = e.shared((threads,))
         T.buffer_store(sums, mass(least), [t])

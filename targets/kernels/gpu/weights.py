@@ -39,7 +39,7 @@ class Weights:
         return self.spec.scheme in BITS
 
     @property
-    def whole_groups(self) -> bool:
+    def full_groups(self) -> bool:
         """Return whether K is a multiple of GROUP: then rows are aligned and need no guards."""
         return self.spec.in_features % GROUP == 0
 
@@ -69,7 +69,7 @@ class Weights:
         if bits := BITS.get(self.spec.scheme):
             count = WORD * bits // 32
             return _integers([e.let(tensor[row, index * count + i]) for i in range(count)], bits)
-        if self.whole_groups:
+        if self.full_groups:
             return [x for half in (0, 4) for x in e.vector(tensor, row, index * WORD + half)]
         k = [index * WORD + i for i in range(WORD)]
         inside = self.spec.in_features

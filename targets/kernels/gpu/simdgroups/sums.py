@@ -44,9 +44,9 @@ def block_sums(values: Sequence[Any], threads: int, thread: Any) -> list[Any]:
     e.barrier()
     sums = []
     for partial in partials:
-        whole = e.Variable(partial[0])
+        block_total = e.Variable(partial[0])
         for i in range(1, groups):
-            whole.set(whole.value + partial[i])
-        sums.append(whole.value)
+            block_total.set(block_total.value + partial[i])
+        sums.append(block_total.value)
     e.barrier()  # a barrier before the shared memory is reused
     return sums

@@ -23,7 +23,7 @@ from ...kernel_set import FusedKernel
 from .. import emit as e
 from ..batch_table import AllRows
 from ..limits import GpuLimits
-from ..paged_attention import Choice, norm_names, scratch_of
+from ..paged_attention import AttentionLaunches, norm_names, scratch_of
 from ..rope import Load, RopeTensors, launch_rope
 from ..splits import SPLIT
 from .call import FLOATS, call, joined, shared, templated
@@ -70,13 +70,13 @@ def shared_of_rows(head_dim: int) -> int:
     return 2 * _BLOCK * (padded(head_dim) + out) + 4 * _TILE * out + 16 * _ROW_WARPS * _LANES
 
 
-def shared_of_splits(spec: PagedAttentionSpec, *, whole: bool) -> int:
+def shared_of_splits(spec: PagedAttentionSpec, *, unsplit: bool) -> int:
     """Return the bytes of shared memory of a block of `attend_splits`.
 
     They hold the states of its heads, for each block of tokens and for earlier splits.
     """
     group, state = spec.heads // spec.kv_heads, spec.head_dim + 2
-    numbers = _BLOCKS * state + (state + 2 if whole else 0)
+    numbers = _BLOCKS * state + (state + 2 if unsplit else 0)
     return 4 * group * numbers
 
 
@@ -128,8 +128,8 @@ class _Attention:
 
     def emit(self) -> None:
         """Emit all launches; the host chooses among them."""
-        choice = Choice.of(self.spec, self.sizes)
-        e.launch_if(choice.whole, lambda: self._launch_one(whole=True))
+        choice = AttentionLaunches.of(self.spec, self.sizes)
+        e.launch_if(choice.unsplit, lambda: self._launch_one(unsplit=True))
         e.launch_if(choice.several, self._launch_rows)
         e.launch_if(choice.splits, self._launch_splits)
 
@@ -149,7 +149,7 @@ class _Attention:
 
     def _launch_splits(self) -> None:
         b, spec = self.b, self.spec
-        self._launch_one(whole=False)
+        self._launch_one(unsplit=False)
         name = templated("merge_splits", spec.heads, spec.head_dim, self.y)
 
         def block(_head: Any, _sequence: Any, _thread: Any) -> None:
@@ -159,16 +159,16 @@ class _Attention:
         threads = -(-spec.head_dim // _LANES) * _LANES
         e.launch((spec.heads, self.sizes["r1"] - 1), threads, block)
 
-    def _launch_one(self, *, whole: bool) -> None:
+    def _launch_one(self, *, unsplit: bool) -> None:
         b, spec, n, slots = self.b, self.spec, self.sizes["n"], self.sizes["w"]
-        name = templated("attend_splits", *self.shape, whole, self.y)
+        name = templated("attend_splits", *self.shape, unsplit, self.y)
 
         def block(_x: Any, _y: Any, _thread: Any) -> None:
             tensors = [b[key].data for key in ("q", "table", "pages")]
-            out = b["out" if whole else "parts"].data
-            memory = shared(shared_of_splits(spec, whole=whole))
+            out = b["out" if unsplit else "parts"].data
+            memory = shared(shared_of_splits(spec, unsplit=unsplit))
             first_slot = T.Cast("int32", b["table"].shape[0] - slots)
             call(source(), name, *tensors, out, memory, first_slot, *self.scoring)
 
-        grid = (spec.kv_heads, n) if whole else (slots, spec.kv_heads)
+        grid = (spec.kv_heads, n) if unsplit else (slots, spec.kv_heads)
         e.launch(grid, _BLOCKS * _LANES, block, HEAD_SIZES[spec.head_dim][1])

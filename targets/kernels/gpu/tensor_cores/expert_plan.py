@@ -32,15 +32,15 @@ class ExpertPlan:
     def of(spec: ExpertLinearSpec) -> ExpertPlan:
         """Return the kernels of the expert linear `spec` and their tile sizes."""
         row_tiles = 2 if spec.gate else 1  # one for the gate, one for the up projection
-        whole_row = spec.combined and spec.top_k * spec.in_features * 2 <= _MOST_ROW_BYTES
+        full_row = spec.combined and spec.top_k * spec.in_features * 2 <= _MOST_ROW_BYTES
         warps = 1
         while warps < 8 and warps * 2 * ROWS < spec.out_features:
             warps *= 2
         return ExpertPlan(
             row_tiles=row_tiles,
             # with more loads in flight the assembler spills registers
-            ahead=4 if whole_row else 8 // row_tiles,
-            turns=spec.top_k if whole_row else 1,
+            ahead=4 if full_row else 8 // row_tiles,
+            turns=spec.top_k if full_row else 1,
             gemv=((2, Gemv(row_tiles, 1, 8 // row_tiles)), (32, Gemv(2, 4))),
             gemm=Gemm(row_tiles=2, token_tiles=8, warps=warps, stages=4),
             slices=min(MOST_SLICES, layout.chunks(spec.linear())),

@@ -111,12 +111,12 @@ class _Experts:
     def _launch_alone(self) -> None:
         """Emit GEMV blocks that compute slots of one row each."""
         spec, b, plan = self.spec, self.b, self.plan
-        whole = plan.turns > 1 or (spec.combined and spec.top_k == 1)
-        out = "each" if spec.combined and not whole else "y"
-        residual = spec.residual and whole
+        complete = plan.turns > 1 or (spec.combined and spec.top_k == 1)
+        out = "each" if spec.combined and not complete else "y"
+        residual = spec.residual and complete
         x, y = FLOATS[spec.x_dtype], FLOATS[str(b[out].dtype)]
         name = templated(
-            "expert_row", self.experts, plan.row_tiles, plan.ahead, whole, residual, x, y
+            "expert_row", self.experts, plan.row_tiles, plan.ahead, complete, residual, x, y
         )
 
         def block(_rows: Any, _slot: Any, _thread: Any) -> None:
@@ -126,7 +126,7 @@ class _Experts:
 
         across = -(-layout.tiles(spec.linear()) // plan.row_tiles)
         slots = self.n * spec.top_k
-        e.launch((across, self.n if whole else slots), plan.slices * layout.LANES, block)
+        e.launch((across, self.n if complete else slots), plan.slices * layout.LANES, block)
         if out == "each":
             launch_sums(spec, _SUM_THREADS, b, self.n)
 

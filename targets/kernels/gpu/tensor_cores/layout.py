@@ -89,7 +89,7 @@ def _stored(own: BlockFormat) -> Stored | None:
 
 
 # Block format -> how it is stored.
-BLOCKS = {name: found for name, own in FORMATS.items() if (found := _stored(own))}
+BLOCKS = {name: stored for name, own in FORMATS.items() if (stored := _stored(own))}
 _GROWTH = 1.2
 STORED = {"q4": Stored(4), "q8": Stored(8), "f16": Stored(16, 0), **BLOCKS}
 

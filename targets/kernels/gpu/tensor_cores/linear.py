@@ -72,7 +72,7 @@ def fits_fused(spec: FusedLinearSpec) -> bool:
     return layout.fits(spec.linear()) and (not spec.gated or spec.width % layout.ROWS == 0)
 
 
-def linear(spec: LinearSpec, asked_bytes: int = 0, warpgroups: bool = False) -> FusedKernel:
+def linear(spec: LinearSpec, optin_bytes: int = 0, warpgroups: bool = False) -> FusedKernel:
     """Return the kernel (x float32 [m, K], packed, y float32 [m, N], scratch), without fusion."""
     return fused_linear(
         FusedLinearSpec(
@@ -82,14 +82,14 @@ def linear(spec: LinearSpec, asked_bytes: int = 0, warpgroups: bool = False) -> 
             scale_dtype=spec.scale_dtype,
             group=spec.group,
         ),
-        asked_bytes,
+        optin_bytes,
         warpgroups,
     )
 
 
 def fused_linear(
     spec: FusedLinearSpec,
-    asked_bytes: int = 0,
+    optin_bytes: int = 0,
     warpgroups: bool = False,
     plan: TensorCoreLinearPlan | None = None,
 ) -> FusedKernel:
@@ -99,11 +99,11 @@ def fused_linear(
 
     Args:
         spec: shapes and fused operations of the linear.
-        asked_bytes: bytes of shared memory that a launch may request for a block.
+        optin_bytes: bytes of shared memory that a launch may request for a block.
         warpgroups: whether the device has `GpuLimits.warpgroups`.
         plan: tile sizes; None: those of the default plan.
     """
-    plan = plan or TensorCoreLinearPlan.of(spec, asked_bytes, warpgroups)
+    plan = plan or TensorCoreLinearPlan.of(spec, optin_bytes, warpgroups)
     weight, k = spec.linear(), spec.in_features
     normed, residual = spec.norm_eps is not None, spec.residual
     prepared = normed or spec.x_dtype != "float16"

@@ -221,12 +221,12 @@ def _largest(tensor: Any, row: Any) -> Any:
     words = str(tensor.dtype) == "uint32"
     most = e.Variable(T.int32(0) if words else T.float32(0))
     with T.serial(tensor.shape[-1]) as i:
-        found = e.let(tensor[row, i])
+        word = e.let(tensor[row, i])
         for at in range(0, 32, 8) if words else ():
-            byte = T.bitwise_and(T.shift_right(found, T.uint32(at)), T.uint32(255))
+            byte = T.bitwise_and(T.shift_right(word, T.uint32(at)), T.uint32(255))
             most.set(T.max(most.value, T.Cast("int32", byte)))
         if not words:
-            most.set(T.max(most.value, T.abs(found)))
+            most.set(T.max(most.value, T.abs(word)))
     return e.let(most.value)
 
 

@@ -191,13 +191,13 @@ class TensorCoreLinearPlan:
 
     @staticmethod
     def of(
-        spec: FusedLinearSpec, asked_bytes: int = 0, warpgroups: bool = False
+        spec: FusedLinearSpec, optin_bytes: int = 0, warpgroups: bool = False
     ) -> TensorCoreLinearPlan:
         """Return the kernels of the linear `spec` and their tile sizes.
 
         Args:
             spec: shapes and fused operations of the linear.
-            asked_bytes: bytes of shared memory that a launch may request; every device has 48 KB.
+            optin_bytes: bytes of shared memory that a launch may request; every device has 48 KB.
             warpgroups: whether the device has `GpuLimits.warpgroups`.
         """
         row_tiles = 2 if spec.gated else 1  # one for the gate, one for the up projection
@@ -216,7 +216,7 @@ class TensorCoreLinearPlan:
             most = groups.most_rows(spec.out_features)
             rest = *gemv[:-1], (32, Gemv(2, 4)), (most, Gemv(2, 8))
             return TensorCoreLinearPlan(rest, _GEMM, slices, groups=(most, groups))
-        wide = _wide(asked_bytes) if spec.scheme == "f16" else None
+        wide = _wide(optin_bytes) if spec.scheme == "f16" else None
         if wide is None:
             return TensorCoreLinearPlan(gemv, _GEMM, slices)
         one_tile = _GEMM.token_tiles * TOKENS  # with fewer rows a wide tile would be half empty
@@ -249,9 +249,9 @@ def _eight_rows(spec: FusedLinearSpec, slices: int, gemv: Gemv) -> Gemv:
     return gemv
 
 
-def _wide(asked_bytes: int) -> Gemm | None:
+def _wide(optin_bytes: int) -> Gemm | None:
     """Return `_WIDE_GEMM` with the stages that fit (two on sm_80); None if fewer than two fit."""
     stages = min(
-        _WIDE_GEMM.stages, (asked_bytes - _WIDE_GEMM.totals_bytes()) // _WIDE_GEMM.stage_bytes()
+        _WIDE_GEMM.stages, (optin_bytes - _WIDE_GEMM.totals_bytes()) // _WIDE_GEMM.stage_bytes()
     )
     return replace(_WIDE_GEMM, stages=stages) if stages >= 2 else None

@@ -61,13 +61,13 @@ class MatrixUnit:
                 (c, at, self.sums),
             )
         ]
-        made = T.call_llvm_pure_intrin(
+        product = T.call_llvm_pure_intrin(
             T.llvm_lookup_intrinsic_id(self.intrinsic),
             *own,
             *[T.int32(0)] * self.flags,
             dtype=f"float32x{self.sums}",
         )
-        T.buffer_store(c, made, [T.ramp(at, 1, self.sums)])
+        T.buffer_store(c, product, [T.ramp(at, 1, self.sums)])
 
 
 UNITS = {  # by the name in `GpuLimits.wave_matrices`
