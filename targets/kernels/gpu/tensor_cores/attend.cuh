@@ -110,7 +110,7 @@ struct BlockScores {
 };
 
 struct BlockWeights {
-  Word words[kBlockPages][4];  // operands of multiplications, 16 tokens each
+  Word32 words[kBlockPages][4];  // operands of multiplications, 16 tokens each
   float totals[2], largest[2];
 };
 
@@ -123,8 +123,8 @@ __device__ __forceinline__ BlockScores block_scores(const Given& queries, Tokens
 #pragma unroll
   for (int chunk = 0; chunk < Queries<kDim>::kChunks; ++chunk) {
     const uint4 upper = queries.chunk(0, chunk), lower = queries.chunk(1, chunk);
-    const Word a[4] = {upper.x, lower.x, upper.y, lower.y};
-    const Word b[4] = {upper.z, lower.z, upper.w, lower.w};
+    const Word32 a[4] = {upper.x, lower.x, upper.y, lower.y};
+    const Word32 b[4] = {upper.z, lower.z, upper.w, lower.w};
 #pragma unroll
     for (int n = 0; n < kBlockPages * 2; ++n) {
       tokens.prepare(chunk, n);
@@ -142,9 +142,9 @@ __device__ __forceinline__ BlockWeights block_weights(BlockScores& scored, int f
                                                       const Seen& seen, const Scoring& scoring) {
   const int place = threadIdx.x % 4;
   auto& scores = scored.values;
-  BlockWeights found;
+  BlockWeights softmax;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) found.totals[i] = 0.0f, found.largest[i] = kLowest;
+  for (int i = 0; i < 2; ++i) softmax.totals[i] = 0.0f, softmax.largest[i] = kLowest;
 #pragma unroll
   for (int n = 0; n < kBlockPages * 2; ++n) {
 #pragma unroll
@@ -154,14 +154,14 @@ __device__ __forceinline__ BlockWeights block_weights(BlockScores& scored, int f
       if (kCapped) score = tanhf(score) * scoring.cap;
       if (token < seen.begin(i / 2) || token >= seen.end[i / 2]) score = kLowest;
       scores[n][i] = score;
-      found.largest[i / 2] = fmaxf(found.largest[i / 2], score);
+      softmax.largest[i / 2] = fmaxf(softmax.largest[i / 2], score);
     }
   }
 #pragma unroll
   for (int mask = 1; mask < 4; mask *= 2) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      found.largest[i] = fmaxf(found.largest[i], shuffle_xor(found.largest[i], mask));
+      softmax.largest[i] = fmaxf(softmax.largest[i], shuffle_xor(softmax.largest[i], mask));
     }
   }
 #pragma unroll
@@ -170,18 +170,18 @@ __device__ __forceinline__ BlockWeights block_weights(BlockScores& scored, int f
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float score = scores[n][i];  // NaN stays NaN
-      weights[i] = score <= kLowest ? 0.0f : exp2f(score - found.largest[i / 2]);
-      found.totals[i / 2] += weights[i];
+      weights[i] = score <= kLowest ? 0.0f : exp2f(score - softmax.largest[i / 2]);
+      softmax.totals[i / 2] += weights[i];
     }
-    found.words[n / 2][n % 2 * 2] = nearest_halves(weights[0], weights[1]);
-    found.words[n / 2][n % 2 * 2 + 1] = nearest_halves(weights[2], weights[3]);
+    softmax.words[n / 2][n % 2 * 2] = nearest_halves(weights[0], weights[1]);
+    softmax.words[n / 2][n % 2 * 2 + 1] = nearest_halves(weights[2], weights[3]);
   }
 #pragma unroll
   for (int mask = 1; mask < 4; mask *= 2) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) found.totals[i] += shuffle_xor(found.totals[i], mask);
+    for (int i = 0; i < 2; ++i) softmax.totals[i] += shuffle_xor(softmax.totals[i], mask);
   }
-  return found;
+  return softmax;
 }
 
 // sums += weights [16, 16] values [16, 64], of these dimensions 2 word and 2 word + 1 of each 8,
@@ -191,9 +191,10 @@ __device__ __forceinline__ BlockWeights block_weights(BlockScores& scored, int f
 // to d are word `word` of unit r of tokens 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, and the lane permutes
 // them.
 template <bool kAll>
-__device__ __forceinline__ void add_pair(float (&sums)[8][4], int word, const Word (&weights)[4],
-                                         Word a, Word b, Word c, Word d, const bool (&take)[2]) {
-  auto multiply = [&](int n, Word low, Word high) {
+__device__ __forceinline__ void add_pair(float (&sums)[8][4], int word, const Word32 (&weights)[4],
+                                         Word32 a, Word32 b, Word32 c, Word32 d,
+                                         const bool (&take)[2]) {
+  auto multiply = [&](int n, Word32 low, Word32 high) {
     float next[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) next[i] = sums[n][i];
@@ -206,7 +207,7 @@ __device__ __forceinline__ void add_pair(float (&sums)[8][4], int word, const Wo
 }
 
 template <bool kAll>
-__device__ __forceinline__ void add_page(float (&sums)[8][4], const Word (&weights)[4],
+__device__ __forceinline__ void add_page(float (&sums)[8][4], const Word32 (&weights)[4],
                                          const uint4 (&v)[4], const bool (&take)[2]) {
   add_pair<kAll>(sums, 0, weights, v[0].x, v[1].x, v[2].x, v[3].x, take);
   add_pair<kAll>(sums, 1, weights, v[0].y, v[1].y, v[2].y, v[3].y, take);
@@ -258,10 +259,10 @@ __device__ __forceinline__ void write_unit(float* to, const float (&x)[8]) {
 }
 
 __device__ __forceinline__ void write_unit(Half* to, const float (&x)[8]) {
-  Word words[4];
+  Word32 words[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    words[i] = kept_half(x[2 * i]).bits | Word{kept_half(x[2 * i + 1]).bits} << 16;
+    words[i] = kept_half(x[2 * i]).bits | Word32{kept_half(x[2 * i + 1]).bits} << 16;
   }
   *reinterpret_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
 }

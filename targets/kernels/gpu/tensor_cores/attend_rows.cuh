@@ -63,8 +63,8 @@ struct SharedTokens {
   __device__ __forceinline__ uint4 value(int page, int i, int part) const {
     return *value_at(page, i, part);
   }
-  __device__ __forceinline__ Word value_word(int page, int i, int part, int word) const {
-    return reinterpret_cast<const Word*>(value_at(page, i, part))[word];
+  __device__ __forceinline__ Word32 value_word(int page, int i, int part, int word) const {
+    return reinterpret_cast<const Word32*>(value_at(page, i, part))[word];
   }
 
  private:
@@ -97,7 +97,7 @@ struct RowsValues {
   const Seen& seen;
   const Reach& reach;
 
-  __device__ __forceinline__ void add(int page, int part, const Word (&weights)[4],
+  __device__ __forceinline__ void add(int page, int part, const Word32 (&weights)[4],
                                       float (&sums)[8][4]) const {
     const int token = first + page * kPageTokens;
     uint4 values[4];
@@ -113,7 +113,7 @@ struct RowsValues {
 #pragma unroll
       for (int word = 0; word < 4; ++word) {  // rare, so it uses few registers
         keep_order();
-        Word v[4];
+        Word32 v[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int own = token + threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2;
@@ -191,9 +191,9 @@ struct RowsTile {
                       window};
 
     State<kOut> split;
-    const Kept<kOut> whole{kept};
+    const Kept<kOut> combined{kept};
     split.clear();
-    whole.clear();
+    combined.clear();
     start_keys(begin / kBlockTokens, begin, end);  // the former rows' keys are no longer read
     for (int block = begin / kBlockTokens; block * kBlockTokens < end; ++block) {
       const int token = block * kBlockTokens;
@@ -212,7 +212,7 @@ struct RowsTile {
       if (token + kBlockTokens < end) start_keys(block + 1, begin, end);
       if (some) fold_block(split, weights, token, seen, reach);
       if (block % kSplitBlocks == kSplitBlocks - 1 || token + kBlockTokens >= end) {
-        fold_split(whole, split, token / kSplitTokens * kSplitTokens, seen);
+        fold_split(combined, split, token / kSplitTokens * kSplitTokens, seen);
         split.clear();
       }
     }
@@ -220,7 +220,7 @@ struct RowsTile {
     for (int i = 0; i < 2; ++i) {
       const int query = warp * kQueries + lane / 4 + i * 8;
       if (seen.end[i] > 0)
-        store(whole, i, out + place(tile_row + query / kGroup, query) + first_out);
+        store(combined, i, out + place(tile_row + query / kGroup, query) + first_out);
     }
   }
 
@@ -279,26 +279,26 @@ struct RowsTile {
     });
   }
 
-  __device__ __forceinline__ void fold_split(const Kept<kOut>& whole, const State<kOut>& split,
+  __device__ __forceinline__ void fold_split(const Kept<kOut>& combined, const State<kOut>& split,
                                              int token, const Seen& seen) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (!seen.some(i, token, kSplitTokens)) continue;
-      const Factors by = factors(whole.largest(i), split.largest[i]);
-      whole.total(i) = folded(whole.total(i), split.totals[i], by);
-      whole.largest(i) = by.largest;
+      const Factors by = factors(combined.largest(i), split.largest[i]);
+      combined.total(i) = folded(combined.total(i), split.totals[i], by);
+      combined.largest(i) = by.largest;
 #pragma unroll
       for (int n = 0; n < State<kOut>::kPlaces; ++n) {
 #pragma unroll
         for (int j = 2 * i; j < 2 * i + 2; ++j) {
-          whole.sum(n, j) = folded(whole.sum(n, j), split.sums[n][j], by);
+          combined.sum(n, j) = folded(combined.sum(n, j), split.sums[n][j], by);
         }
       }
     }
   }
 
-  __device__ __forceinline__ void store(const Kept<kOut>& whole, int i, Y* to) const {
-    const float inverse = 1.0f / whole.total(i);
+  __device__ __forceinline__ void store(const Kept<kOut>& combined, int i, Y* to) const {
+    const float inverse = 1.0f / combined.total(i);
 #pragma unroll
     for (int part = 0; part < State<kOut>::kPlaces / 8; ++part) {
 #pragma unroll
@@ -307,7 +307,7 @@ struct RowsTile {
         float unit[8];
 #pragma unroll
         for (int n = 0; n < 8; ++n) {
-          unit[n] = whole.sum(part * 8 + n, 2 * i + odd) * inverse;
+          unit[n] = combined.sum(part * 8 + n, 2 * i + odd) * inverse;
         }
         write_unit(to + dimension(part * 8, odd), unit);
       }

@@ -21,7 +21,7 @@ struct PageTokens {
   const uint4* keys_at[kBlockPages];    // this lane's first unit of each page
   const uint4* values_at[kBlockPages];  // instead of a page that the row does not see: one it does
   uint4 keys[kChunksAtATime][kBlockPages * 2];
-  uint4 held[kBlockPages][4];  // values of part 0
+  uint4 first_values[kBlockPages][4];  // values of part 0
 
   __device__ __forceinline__ PageTokens(const Pages<kKvHeads, kDim, kPlanes>& pages, int first,
                                         int begin, int end)
@@ -81,15 +81,15 @@ struct PageTokens {
 #pragma unroll
     for (int page = 0; page < kBlockPages; ++page) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) held[page][i] = load_value(page, i, 0);
+      for (int i = 0; i < 4; ++i) first_values[page][i] = load_value(page, i, 0);
     }
     keep_order();
   }
   __device__ __forceinline__ uint4 value(int page, int i, int part) const {
-    return kHolds && part == 0 ? held[page][i] : load_value(page, i, part);
+    return kHolds && part == 0 ? first_values[page][i] : load_value(page, i, part);
   }
   // No branches: loads of all pages' values are in flight at once.
-  __device__ __forceinline__ void add(int page, int part, const Word (&weights)[4],
+  __device__ __forceinline__ void add(int page, int part, const Word32 (&weights)[4],
                                       float (&sums)[8][4]) const {
     uint4 own[4];
 #pragma unroll
@@ -154,10 +154,10 @@ struct StateUnit {
   }
 };
 
-// kWhole: one block walks all tokens of a row; the grid is (kKvHeads, n), out [n, kHeads, kDim].
+// kUnsplit: one block walks all tokens of a row; the grid is (kKvHeads, n), out [n, kHeads, kDim].
 // Otherwise a block has one split; the grid is (slots, kKvHeads), out float32 [slots, kHeads, kDim
 // + 2]. Four warps; for shared memory see `shared_of_splits` in attention.py.
-template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, bool kWhole, class Y>
+template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, bool kUnsplit, class Y>
 __device__ __forceinline__ void attend_splits(const void* q, const int* table, const void* pages,
                                               void* out, unsigned char* shared, int slots_at,
                                               float scale, float cap, int window) {
@@ -166,25 +166,25 @@ __device__ __forceinline__ void attend_splits(const void* q, const int* table, c
   using States = BlockStates<kGroup, kDim>;
   using Tokens = PageTokens<kKvHeads, kDim, kPlanes>;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int kv_head = kWhole ? blockIdx.x : blockIdx.y;
-  const int slot = kWhole ? 0 : blockIdx.x;
-  const int row = kWhole ? static_cast<int>(blockIdx.y) : table[slots_at + slot];
+  const int kv_head = kUnsplit ? blockIdx.x : blockIdx.y;
+  const int slot = kUnsplit ? 0 : blockIdx.x;
+  const int row = kUnsplit ? static_cast<int>(blockIdx.y) : table[slots_at + slot];
   if (row < 0) return;
   const int* about = table + row * 3;
   const int end = about[0] + 1, begin = max(end - window, 0);
-  const int first_split = kWhole ? begin / kSplitTokens : slot - about[2];
-  const int stop_split = kWhole ? (end - 1) / kSplitTokens + 1 : first_split + 1;
+  const int first_split = kUnsplit ? begin / kSplitTokens : slot - about[2];
+  const int stop_split = kUnsplit ? (end - 1) / kSplitTokens + 1 : first_split + 1;
   const Pages<kKvHeads, kDim, kPlanes> own_pages{static_cast<const uint4*>(pages), table + about[1],
                                                  kv_head};
   const Seen seen{{end, end}, window};
   const size_t first_head = size_t(row) * kHeads + kv_head * kGroup;
   const uint4* queries_at = static_cast<const uint4*>(q) + first_head * (kDim / 8);
   const States states(reinterpret_cast<float*>(shared));
-  // State of earlier splits (kWhole): each thread's units; totals of heads twice, read and written
+  // State of earlier splits (kUnsplit): each thread's units; totals of heads twice, read and written
   // alternately.
-  float4* whole = reinterpret_cast<float4*>(states.largest + kSplitBlocks * kGroup);
-  float* whole_totals = reinterpret_cast<float*>(whole + kAllUnits);  // [2, kGroup]
-  float* whole_largest = whole_totals + 2 * kGroup;
+  float4* combined = reinterpret_cast<float4*>(states.largest + kSplitBlocks * kGroup);
+  float* combined_totals = reinterpret_cast<float*>(combined + kAllUnits);  // [2, kGroup]
+  float* combined_largest = combined_totals + 2 * kGroup;
   for (int split = first_split; split < stop_split; ++split) {
     const int first = split * kSplitTokens + warp * kBlockTokens;
     if (seen.some(0, first, kBlockTokens)) {
@@ -214,7 +214,7 @@ __device__ __forceinline__ void attend_splits(const void* q, const int* table, c
           sum.fold({states.unit(block, head, of_head), states.totals[at], states.largest[at]});
         }
       }
-      if (!kWhole) {
+      if (!kUnsplit) {
         const size_t head_at = size_t(slot) * kHeads + kv_head * kGroup + head;
         float* part = static_cast<float*>(out) + head_at * (kDim + 2);
         float2* place = reinterpret_cast<float2*>(part + of_head * 4);
@@ -225,7 +225,7 @@ __device__ __forceinline__ void attend_splits(const void* q, const int* table, c
       }
       const int from = split % 2 * kGroup + head, to = (split + 1) % 2 * kGroup + head;
       StateUnit all{{0.0f, 0.0f, 0.0f, 0.0f}, 0.0f, kLowest};
-      if (!begins) all = {whole[unit], whole_totals[from], whole_largest[from]};
+      if (!begins) all = {combined[unit], combined_totals[from], combined_largest[from]};
       all.fold(sum);
       if (ends) {
         const float inverse = 1.0f / all.total;
@@ -235,8 +235,8 @@ __device__ __forceinline__ void attend_splits(const void* q, const int* table, c
         write(to_place + 2, all.sums.z * inverse);
         write(to_place + 3, all.sums.w * inverse);
       } else {
-        whole[unit] = all.sums;
-        if (of_head == 0) whole_totals[to] = all.total, whole_largest[to] = all.largest;
+        combined[unit] = all.sums;
+        if (of_head == 0) combined_totals[to] = all.total, combined_largest[to] = all.largest;
       }
     }
     if (!ends) __syncthreads();

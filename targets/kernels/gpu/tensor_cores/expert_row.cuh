@@ -89,7 +89,7 @@ __device__ __forceinline__ void expert_row(const void* x, const void* ids, const
           const uint4 half = b.half[step / 2];
 #pragma unroll
           for (int r = 0; r < kRowTiles; ++r) {
-            Word a[4];
+            Word32 a[4];
             Weights::open(pieces[r][place], step, a);
             if (step % kStepsOfPiece == kStepsOfPiece - 1 && more) pieces[r][place] = load(r, own);
             multiply_add(sums[r], a, step % 2 ? half.z : half.x, step % 2 ? half.w : half.y);

@@ -120,7 +120,7 @@ __device__ __forceinline__ void multiply_tokens(const Weights& weights, Tile til
       const uint4* stage = stages + chunk % kStages * kUnits;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        Word a[2][kRowTiles][4];
+        Word32 a[2][kRowTiles][4];
 #pragma unroll
         for (int first = 0; first < kTokenTiles; first += Sum::kAtATime) {
           uint4 b[Sum::kAtATime];

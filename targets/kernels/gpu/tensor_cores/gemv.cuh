@@ -70,7 +70,7 @@ struct Slice {
             const int next = chunk + kChunksAhead;
 #pragma unroll
             for (int r = 0; r < kRowTiles; ++r) {
-              Word a[4];
+              Word32 a[4];
               Weights::open(pieces[r][place], step, a);
               if (step % kStepsOfPiece == kStepsOfPiece - 1 && next < end) {
                 pieces[r][place] = tiles[r].load(d, own);  // chunk `next`
@@ -113,7 +113,7 @@ __device__ __forceinline__ void multiply_chunk(PieceOf piece, const Tokens (&tok
   for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
-      Word a[4];
+      Word32 a[4];
       Weights::open(pieces[r][step / kStepsOfPiece], step, a);
 #pragma unroll
       for (int t = 0; t < kTokenTiles; ++t) {

@@ -100,7 +100,7 @@ struct Units {
 
   // The piece of row tile `r` and chunk `i` of the unit at `from`.
   __device__ __forceinline__ Piece piece(const uint4* from, int r, int i, int p) const {
-    const Word* own = reinterpret_cast<const Word*>(from + kScalesAt) +
+    const Word32* own = reinterpret_cast<const Word32*>(from + kScalesAt) +
                       (r * kUnit + i) * Weights::kScales + Weights::of_lane(lane);
     return {from[r * kWordsOfTile + (i * Weights::kPieces + p) * 32 + lane],
             Weights::kScales == 0 ? 0 : own[0], kOffsetCopies == 0 ? 0 : own[kScaleCopies * 4]};

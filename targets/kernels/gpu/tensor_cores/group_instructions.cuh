@@ -10,8 +10,8 @@ struct Barrier {  // of shared memory; arrivals and bytes complete a phase, phas
   unsigned long long bits;
 };
 
-__device__ __forceinline__ Word shared_address(const void* at) {
-  return static_cast<Word>(__cvta_generic_to_shared(at));
+__device__ __forceinline__ Word32 shared_address(const void* at) {
+  return static_cast<Word32>(__cvta_generic_to_shared(at));
 }
 
 __device__ __forceinline__ void start_barrier(Barrier* barrier, int arrivals) {
@@ -26,7 +26,7 @@ __device__ __forceinline__ void show_barriers() {
 }
 
 // Returns when the phase of this parity is complete: the newest one or the one before.
-__device__ __forceinline__ void wait_for(Barrier* barrier, Word parity) {
+__device__ __forceinline__ void wait_for(Barrier* barrier, Word32 parity) {
   asm volatile(
       "{\n.reg .pred there;\nagain:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 there, [%0], %1;\n"
@@ -99,7 +99,7 @@ __device__ __forceinline__ void wait_for_batches() {
 // sums [64, 128] = a [64, 16] b [16, 128], added to sums if `add`; 16 rows a warp, spread over its
 // lanes as by `multiply_add`. b is step `step` of a chunk of 128 tokens in shared memory, aligned to
 // 1,024 bytes: 128 bytes each, whose units of 16 bytes are at unit ^ token % 8.
-__device__ __forceinline__ void multiply_tokens(float (&sums)[16][4], const Word (&a)[4],
+__device__ __forceinline__ void multiply_tokens(float (&sums)[16][4], const Word32 (&a)[4],
                                                 const void* chunk, int step, bool add) {
   // rows of 8 tokens are 1,024 bytes apart; the order of units is the 128-byte swizzle
   const unsigned long long kind = 1ull << 62 | 64ull << 32 | 1ull << 16;

@@ -20,15 +20,15 @@ __device__ __forceinline__ void begin_batch() {}
 __device__ __forceinline__ void end_batch() {}
 template <int kBatches>
 __device__ __forceinline__ void wait_for_batches() {}
-__device__ __forceinline__ void multiply_tokens(float (&sums)[16][4], const Word (&a)[4],
+__device__ __forceinline__ void multiply_tokens(float (&sums)[16][4], const Word32 (&a)[4],
                                                 const void* chunk, int step, bool add) {
   const int lane = threadIdx.x % 32, token = lane / 4;
-  const Word* words = static_cast<const Word*>(chunk);
+  const Word32* words = static_cast<const Word32*>(chunk);
 #pragma unroll
   for (int t = 0; t < kGroupTokens / 8; ++t) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) sums[t][i] = add ? sums[t][i] : 0.0f;
-    const Word* own = words + (t * 8 + token) * 32 + lane % 4;
+    const Word32* own = words + (t * 8 + token) * 32 + lane % 4;
     multiply_add(sums[t], a, own[(step * 2 ^ token) * 4], own[((step * 2 + 1) ^ token) * 4]);
   }
 }
@@ -47,12 +47,12 @@ __device__ __forceinline__ void prepare_tiles(const void* x, const void* norm, v
   const float inverse = kNormed ? inverse_size<kK>(from, shared, eps) : 1.0f;
   for (int i = threadIdx.x; i < kK / 8; i += kPrepareThreads) {
     const int chunk = i / 8, unit = i % 8;
-    Word words[4];
+    Word32 words[4];
 #pragma unroll
     for (int place = 0; place < 4; ++place) {
       const int k = chunk * kChunk + place * 16 + unit * 2;
       words[place] = prepared<kNormed>(from, norm, inverse, k).bits |
-                     Word{prepared<kNormed>(from, norm, inverse, k + 1).bits} << 16;
+                     Word32{prepared<kNormed>(from, norm, inverse, k + 1).bits} << 16;
     }
     to[(size_t(chunk) * tokens + token) * 8 + (unit ^ token % 8)] = {words[0], words[1], words[2],
                                                                       words[3]};
@@ -94,20 +94,20 @@ struct GroupCopies {  // of the warpgroup that copies
                                              int block, int count, unsigned char* stages,
                                              Barrier* barriers) {
     const int thread = threadIdx.x % kCopyThreads;
-    Word at[kCount];  // bytes from `packed` on
+    Word32 at[kCount];  // bytes from `packed` on
     int step[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int unit = min(thread + i * kCopyThreads, kAll - 1);
-      const Word first = GroupTile<kN, kGated>(block, unit / kUnits).index * Weights::kChunks;
+      const Word32 first = GroupTile<kN, kGated>(block, unit / kUnits).index * Weights::kChunks;
       const int place = unit % kUnits * 16, of_scales = place - Of::kWords;
       at[i] = first * Of::kWords + place;
       step[i] = Of::kWords;
       if (of_scales >= 0) {
-        at[i] = static_cast<Word>(kScalesAt) + first * Of::kScales +
+        at[i] = static_cast<Word32>(kScalesAt) + first * Of::kScales +
                 of_scales % (Of::kScales ? Of::kScales : 16);
         step[i] = Of::kScales;
-        if (of_scales >= Of::kScales) at[i] += static_cast<Word>(Weights::kOffsetsAt * 4);
+        if (of_scales >= Of::kScales) at[i] += static_cast<Word32>(Weights::kOffsetsAt * 4);
       }
     }
     for (int chunk = 0; chunk < Weights::kChunks; ++chunk) {
@@ -169,12 +169,12 @@ __device__ __forceinline__ void gemm_groups(const void* x, const void* packed, c
   }
   take_registers<232>();
   const unsigned char* own = stages + Of::kTokens + warp * Of::kTile;
-  auto open = [&](int stage, Word (&into)[kSteps][4]) {
+  auto open = [&](int stage, Word32 (&into)[kSteps][4]) {
     const unsigned char* at = own + stage * Of::kSize;
     Piece pieces[Weights::kPieces];
 #pragma unroll
     for (int i = 0; i < Weights::kPieces; ++i) {
-      const Word* scales = reinterpret_cast<const Word*>(at + Of::kWords) + Weights::of_lane(lane);
+      const Word32* scales = reinterpret_cast<const Word32*>(at + Of::kWords) + Weights::of_lane(lane);
       pieces[i] = {reinterpret_cast<const uint4*>(at)[i * 32 + lane],
                    Weights::kScales ? scales[0] : 0,
                    Weights::kOffsetsAt ? scales[Weights::kScales] : 0};
@@ -194,10 +194,10 @@ __device__ __forceinline__ void gemm_groups(const void* x, const void* packed, c
     for (int i = 0; i < 4; ++i) sums[t][i] = 0.0f, totals[t][i] = 0.0f;
   }
   int stage = 0, before = 0, slice = 1, end = first_chunk(kK, 1);
-  Word parity = 0;
+  Word32 parity = 0;
   bool add = false;
   // The multiplications of a chunk run while the next chunk's weights are opened.
-  auto multiply = [&](int chunk, Word (&a)[kSteps][4]) {
+  auto multiply = [&](int chunk, Word32 (&a)[kSteps][4]) {
     wait_for(barriers + stage * 2, parity);
     open(stage, a);
     begin_batch();
@@ -225,7 +225,7 @@ __device__ __forceinline__ void gemm_groups(const void* x, const void* packed, c
       add = false;
     }
   };
-  Word a[kSteps][4], b[kSteps][4];
+  Word32 a[kSteps][4], b[kSteps][4];
   for (int chunk = 0; chunk < kChunks; chunk += 2) {
     multiply(chunk, a);
     if (chunk + 1 < kChunks) multiply(chunk + 1, b);

@@ -5,7 +5,7 @@
 
 namespace wherry {
 
-using Word = unsigned int;  // two float16, or numbers of 8 or 4 bits
+using Word32 = unsigned int;  // two float16, or numbers of 8 or 4 bits
 
 struct Half {  // a float16 in memory
   unsigned short bits;
@@ -14,8 +14,8 @@ struct Half {  // a float16 in memory
 // sums [16, 8] += a [16, 16] b [16, 8], float16 and float32, spread over the lanes of a warp.
 // Lane l = 4 r + c has a[r, 2c], a[r + 8, 2c], a[r, 2c + 8], a[r + 8, 2c + 8] and the elements
 // right of them, b[2c, r], b[2c + 1, r]; b[2c + 8, r], b[2c + 9, r], and sums of rows r and r + 8.
-__device__ __forceinline__ void multiply_add(float (&sums)[4], const Word (&a)[4], Word b0,
-                                             Word b1) {
+__device__ __forceinline__ void multiply_add(float (&sums)[4], const Word32 (&a)[4], Word32 b0,
+                                             Word32 b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
@@ -31,8 +31,8 @@ __device__ __forceinline__ uint4 load_once(const uint4* from) {
   return v;
 }
 
-__device__ __forceinline__ Word load_once(const Word* from) {
-  Word v;
+__device__ __forceinline__ Word32 load_once(const Word32* from) {
+  Word32 v;
   asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(from));
   return v;
 }
@@ -48,20 +48,20 @@ __device__ __forceinline__ uint4 load_volatile(const uint4* from) {
 }
 
 // Two float16 at a time, each result rounded to the nearest.
-__device__ __forceinline__ Word minus(Word a, Word b) {
-  Word d;
+__device__ __forceinline__ Word32 minus(Word32 a, Word32 b) {
+  Word32 d;
   asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
 }
 
-__device__ __forceinline__ Word times(Word a, Word b) {
-  Word d;
+__device__ __forceinline__ Word32 times(Word32 a, Word32 b) {
+  Word32 d;
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
 }
 
-__device__ __forceinline__ Word times_plus(Word a, Word b, Word c) {
-  Word d;
+__device__ __forceinline__ Word32 times_plus(Word32 a, Word32 b, Word32 c) {
+  Word32 d;
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
   return d;
 }
@@ -72,58 +72,58 @@ __device__ __forceinline__ unsigned short nearest_half(float x) {
   return bits;
 }
 
-__device__ __forceinline__ Word nearest_halves(float low, float high) {
-  Word both;
+__device__ __forceinline__ Word32 nearest_halves(float low, float high) {
+  Word32 both;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
   return both;
 }
 
 // (the low half of a, that of b); the same of the high ones.
-__device__ __forceinline__ Word low_halves(Word a, Word b) {
-  Word both;
+__device__ __forceinline__ Word32 low_halves(Word32 a, Word32 b) {
+  Word32 both;
   asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(both) : "r"(a), "r"(b));
   return both;
 }
 
-__device__ __forceinline__ Word high_halves(Word a, Word b) {
-  Word both;
+__device__ __forceinline__ Word32 high_halves(Word32 a, Word32 b) {
+  Word32 both;
   asm("prmt.b32 %0, %1, %2, 0x7632;" : "=r"(both) : "r"(a), "r"(b));
   return both;
 }
 
 // Bytes 0 and 2 of a word, or 1 and 3, each below the same byte of `above`: two integers of 16
 // bits.
-__device__ __forceinline__ Word even_bytes(Word a, Word above) {
-  Word both;
+__device__ __forceinline__ Word32 even_bytes(Word32 a, Word32 above) {
+  Word32 both;
   asm("prmt.b32 %0, %1, %2, 0x7250;" : "=r"(both) : "r"(a), "r"(above));
   return both;
 }
 
-__device__ __forceinline__ Word odd_bytes(Word a, Word above) {
-  Word both;
+__device__ __forceinline__ Word32 odd_bytes(Word32 a, Word32 above) {
+  Word32 both;
   asm("prmt.b32 %0, %1, %2, 0x7351;" : "=r"(both) : "r"(a), "r"(above));
   return both;
 }
 
 // Byte `place` of a word as the upper byte of two integers of 16 bits.
-__device__ __forceinline__ Word upper_bytes(Word w, int place) {
-  Word both;
+__device__ __forceinline__ Word32 upper_bytes(Word32 w, int place) {
+  Word32 both;
   asm("prmt.b32 %0, %1, 0, %2;" : "=r"(both) : "r"(w), "r"(place * 0x1010 + 0x0404));
   return both;
 }
 
 // Four of the bytes of two words, 0 to 3 those of `low`, 4 to 7 those of `high`, by the lowest four
 // numbers of 4 bits of `places`.
-__device__ __forceinline__ Word bytes_at(Word low, Word high, Word places) {
-  Word four;
+__device__ __forceinline__ Word32 bytes_at(Word32 low, Word32 high, Word32 places) {
+  Word32 four;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(four) : "r"(low), "r"(high), "r"(places));
   return four;
 }
 
 // (w & kMask) | above: one instruction, of which the compiler makes two.
-template <Word kMask>
-__device__ __forceinline__ Word masked(Word w, Word above) {
-  Word d;
+template <Word32 kMask>
+__device__ __forceinline__ Word32 masked(Word32 w, Word32 above) {
+  Word32 d;
   asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(w), "n"(kMask), "r"(above));
   return d;
 }
@@ -162,7 +162,7 @@ __device__ __forceinline__ float as_float(Half x) {
 
 // Asynchronous copy of 16 bytes from global to shared memory; complete after `wait_for_copies`.
 __device__ __forceinline__ void start_copy(void* to, const void* from) {
-  const Word shared = static_cast<Word>(__cvta_generic_to_shared(to));
+  const Word32 shared = static_cast<Word32>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
 }
 

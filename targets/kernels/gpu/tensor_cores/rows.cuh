@@ -71,24 +71,24 @@ __device__ __forceinline__ void prepare_row(const void* x, const void* norm, voi
   const X* from = static_cast<const X*>(x);
   const float* factors = static_cast<const float*>(norm);
   Half* to = static_cast<Half*>(z);
-  constexpr int kHeld = smaller(divided_up(kK, kPrepareThreads), 16);  // numbers in registers
-  float held[kHeld], held_factors[kHeld];
-  auto each_held = [&](auto call) {
+  constexpr int kInRegisters = smaller(divided_up(kK, kPrepareThreads), 16);  // numbers in registers
+  float in_registers[kInRegisters], register_factors[kInRegisters];
+  auto each_in_register = [&](auto call) {
 #pragma unroll
-    for (int i = 0; i < kHeld; ++i) {
+    for (int i = 0; i < kInRegisters; ++i) {
       const int k = threadIdx.x + i * kPrepareThreads;
-      if (k < kK) call(k, held[i], held_factors[i]);
+      if (k < kK) call(k, in_registers[i], register_factors[i]);
     }
   };
-  constexpr int kRest = kHeld * kPrepareThreads;
-  each_held([&](int k, float& v, float& factor) {
+  constexpr int kRest = kInRegisters * kPrepareThreads;
+  each_in_register([&](int k, float& v, float& factor) {
     v = read(from + k);
     factor = kNormed ? factors[k] : 1.0f;
   });
   float inverse = 1.0f;
   if (kNormed) {
     float squares = 0.0f;
-    each_held([&](int, float v, float) { squares = fmaf(v, v, squares); });
+    each_in_register([&](int, float v, float) { squares = fmaf(v, v, squares); });
     for (int k = threadIdx.x + kRest; k < kK; k += kPrepareThreads) {
       const float v = read(from + k);
       squares = fmaf(v, v, squares);
@@ -100,7 +100,7 @@ __device__ __forceinline__ void prepare_row(const void* x, const void* norm, voi
     if (kNormed) v = v * inverse * factor;
     to[k] = kept_half(v);
   };
-  each_held(put);
+  each_in_register(put);
   for (int k = threadIdx.x + kRest; k < kK; k += kPrepareThreads) {
     put(k, read(from + k), kNormed ? factors[k] : 1.0f);
   }
