@@ -51,7 +51,7 @@ T __ldg(const T* from) {
 #define WHERRY_INSTRUCTIONS
 namespace wherry {
 
-using Word = unsigned int;
+using Word32 = unsigned int;
 struct Half {
   unsigned short bits;
 };
@@ -65,12 +65,12 @@ void wait_for_copies() {
   emulator::wait_for_copies(kBatches);
 }
 
-inline void multiply_add(float (&sums)[4], const Word (&a)[4], Word b0, Word b1) {
+inline void multiply_add(float (&sums)[4], const Word32 (&a)[4], Word32 b0, Word32 b1) {
   emulator::multiply_add(sums, a, b0, b1);
 }
 
 inline uint4 load_once(const uint4* from) { return *from; }
-inline Word load_once(const Word* from) { return *from; }
+inline Word32 load_once(const Word32* from) { return *from; }
 inline uint4 load_volatile(const uint4* from) { return *from; }
 
 inline float as_float(Half x) {
@@ -98,8 +98,8 @@ using emulator::wait_for;
 inline void arrive(Barrier* barrier) { emulator::arrive(barrier, 0); }
 inline void arrive_and_expect(Barrier* barrier, int bytes) { emulator::arrive(barrier, bytes); }
 inline void show_barriers() {}
-inline Word shared_address(const void* at) {
-  return static_cast<Word>(reinterpret_cast<std::uintptr_t>(at));
+inline Word32 shared_address(const void* at) {
+  return static_cast<Word32>(reinterpret_cast<std::uintptr_t>(at));
 }
 template <int kThreads>
 void sync_some() {
@@ -111,46 +111,46 @@ inline void wait_for_inputs() {}
 inline void let_next_begin() {}
 inline void sync_warp() { emulator::shuffle_xor(0, 0); }
 
-template <Word kMask>
-Word masked(Word w, Word above) {
+template <Word32 kMask>
+Word32 masked(Word32 w, Word32 above) {
   return (w & kMask) | above;
 }
 
-inline Word nearest_halves(float low, float high) {
-  return nearest_half(low) | Word{nearest_half(high)} << 16;
+inline Word32 nearest_halves(float low, float high) {
+  return nearest_half(low) | Word32{nearest_half(high)} << 16;
 }
-inline Word low_halves(Word a, Word b) { return (a & 0xffffu) | b << 16; }
-inline Word even_bytes(Word a, Word above) { return (a & 0x00ff00ffu) | (above & 0xff00ff00u); }
-inline Word odd_bytes(Word a, Word above) { return even_bytes(a >> 8, above); }
-inline Word bytes_at(Word low, Word high, Word places) {
-  Word four = 0;
+inline Word32 low_halves(Word32 a, Word32 b) { return (a & 0xffffu) | b << 16; }
+inline Word32 even_bytes(Word32 a, Word32 above) { return (a & 0x00ff00ffu) | (above & 0xff00ff00u); }
+inline Word32 odd_bytes(Word32 a, Word32 above) { return even_bytes(a >> 8, above); }
+inline Word32 bytes_at(Word32 low, Word32 high, Word32 places) {
+  Word32 four = 0;
   for (int i = 0; i < 4; ++i) {  // with bit 3 eight times the sign of a byte
     const int place = places >> (4 * i) & 15u;
-    const Word byte = (place & 4 ? high : low) >> (8 * (place & 3)) & 0xffu;
+    const Word32 byte = (place & 4 ? high : low) >> (8 * (place & 3)) & 0xffu;
     four |= (place & 8 ? byte >> 7 ? 0xffu : 0u : byte) << (8 * i);
   }
   return four;
 }
-inline Word upper_bytes(Word w, int place) { return (w >> (8 * place) & 0xffu) * 0x01000100u; }
-inline Word high_halves(Word a, Word b) { return a >> 16 | (b & 0xffff0000u); }
+inline Word32 upper_bytes(Word32 w, int place) { return (w >> (8 * place) & 0xffu) * 0x01000100u; }
+inline Word32 high_halves(Word32 a, Word32 b) { return a >> 16 | (b & 0xffff0000u); }
 
 template <class F>
-Word both(Word a, Word b, Word c, F f) {
-  Word result = 0;
+Word32 both(Word32 a, Word32 b, Word32 c, F f) {
+  Word32 result = 0;
   for (int i = 0; i < 2; ++i) {
-    auto part = [&](Word w) { return as_float({static_cast<unsigned short>(w >> (16 * i))}); };
-    result |= Word{nearest_half(f(part(a), part(b), part(c)))} << (16 * i);
+    auto part = [&](Word32 w) { return as_float({static_cast<unsigned short>(w >> (16 * i))}); };
+    result |= Word32{nearest_half(f(part(a), part(b), part(c)))} << (16 * i);
   }
   return result;
 }
 // In float32 each is exact but the last, whose numbers here are too: the conversion alone rounds.
-inline Word minus(Word a, Word b) {
+inline Word32 minus(Word32 a, Word32 b) {
   return both(a, b, 0, [](float x, float y, float) { return x - y; });
 }
-inline Word times(Word a, Word b) {
+inline Word32 times(Word32 a, Word32 b) {
   return both(a, b, 0, [](float x, float y, float) { return x * y; });
 }
-inline Word times_plus(Word a, Word b, Word c) {
+inline Word32 times_plus(Word32 a, Word32 b, Word32 c) {
   return both(a, b, c, [](float x, float y, float z) { return std::fma(x, y, z); });
 }
 
