@@ -78,7 +78,7 @@ def folders(cases: Iterable[Case], to: Path) -> list[Told]:
         kind = {k: v for k, v in case.items() if k != "request"} | {"prompt": prompt}
         key = json.dumps(kind, sort_keys=True)
         if key not in made:
-            speech = scripted_model.Speech(
+            speech = scripted_model.ScriptedText(
                 tokenizer=model.tokenizer.backend,
                 template=case["template"],
                 special=SPECIAL,

@@ -40,17 +40,17 @@ def test_random_weights_are_as_large_as_real_ones():
     assert 0.01 < weights.std() < 0.02
 
 
-def test_cublas_of_pypi_is_found(tmp_path, monkeypatch):
+def test_cublas_of_pypi_is_used(tmp_path, monkeypatch):
     home = tmp_path / "nvidia" / "cu13"
     for name in ("include/cublas_v2.h", "lib/libcublas.so.13", "lib/libcublasLt.so.13"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).touch()
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "nvidia", raising=False)
-    found = llama.cublas()
-    assert found["CUDA_cublas_LIBRARY"] == str(home / "lib" / "libcublas.so.13")
-    assert found["CUDA_cublasLt_LIBRARY"] == str(home / "lib" / "libcublasLt.so.13")
-    assert found["CMAKE_CUDA_FLAGS"] == f"-I{home / 'include'}"
+    folder = llama.cublas()
+    assert folder["CUDA_cublas_LIBRARY"] == str(home / "lib" / "libcublas.so.13")
+    assert folder["CUDA_cublasLt_LIBRARY"] == str(home / "lib" / "libcublasLt.so.13")
+    assert folder["CMAKE_CUDA_FLAGS"] == f"-I{home / 'include'}"
 
 
 def test_numbers_that_a_token_of_a_prompt_is_multiplied_by():

@@ -12,9 +12,9 @@ def _event(name: str, ts: float, dur: float, grid: int = 1) -> dict:
 
 def test_times_are_those_of_one_step():
     events = [_event("b", 10, 2), _event("a", 0, 3), _event("a", 4, 5, grid=7), _event("b", 20, 2)]
-    found = by_name(events, 2)
-    assert found["launches"] == 2 and found["busy_us"] == 6 and found["span_us"] == 11
-    first, second = found["kernels"]
+    times = by_name(events, 2)
+    assert times["launches"] == 2 and times["busy_us"] == 6 and times["span_us"] == 11
+    first, second = times["kernels"]
     assert (first["name"], first["us"], first["calls"], first["longest_us"]) == ("a", 4, 1, 5)
     assert first["grid"] == [7, 1, 1] and first["registers per thread"] == 40
     assert second["name"] == "b" and second["share"] == 1 / 3

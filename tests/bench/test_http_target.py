@@ -22,7 +22,7 @@ def answering(*pieces, status=200):
     return StandIn(lambda body: (status, [p if isinstance(p, tuple) else (0, p) for p in pieces]))
 
 
-async def asked(server, body=CHAT, **options):
+async def outcome_of(server, body=CHAT, **options):
     target = HttpTarget(Address.parse(server.url), "boat", **options)
     try:
         return await ask(target, Ask(body=body))
@@ -39,7 +39,7 @@ async def test_text_times_and_counts():
         DONE,
     )
     async with answering(*pieces) as server:
-        outcome = await asked(server, api_key="secret")
+        outcome = await outcome_of(server, api_key="secret")
         (body,) = server.bodies
         (head,) = server.heads
     assert outcome.error is None
@@ -58,13 +58,13 @@ async def test_text_times_and_counts():
 async def test_completions_have_their_own_path_and_no_usage_is_no_failure():
     said = event({"choices": [{"index": 0, "text": "sea"}]})
     async with answering(said, said, DONE) as server:
-        outcome = await asked(server, {"prompt": "The", "max_tokens": 2})
+        outcome = await outcome_of(server, {"prompt": "The", "max_tokens": 2})
         assert server.heads[0].startswith("POST /v1/completions ")
     assert (outcome.error, outcome.has_usage, outcome.output_tokens) == (None, False, 2)
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
-def test_events_are_whole_however_the_stream_is_cut(size):
+def test_events_are_complete_however_the_stream_is_cut(size):
     stream = b": a comment\r\n\r\n" + chunk("a").replace(b"\n", b"\r\n") + usage(1, 2) + DONE
     events = Events()
     for i in range(0, len(stream), size):
@@ -93,15 +93,15 @@ def test_events_are_whole_however_the_stream_is_cut(size):
 )
 async def test_a_failure_is_said(pieces, status, said):
     async with answering(*pieces, status=status) as server:
-        outcome = await asked(server)
+        outcome = await outcome_of(server)
     assert outcome.error is not None and outcome.error.startswith(said)
 
 
 async def test_a_time_out_and_no_server_are_failures():
     async with answering(chunk("a"), (5, DONE)) as server:
-        outcome = await asked(server, timeout=0.1)
+        outcome = await outcome_of(server, timeout=0.1)
     assert outcome.error == "timed out" and len(outcome.pieces) == 1
-    gone = await asked(server)
+    gone = await outcome_of(server)
     assert gone.error and "Connect" in gone.error
 
 
@@ -118,7 +118,7 @@ async def test_connections_are_used_again_and_one_that_was_closed_is_replaced():
         await target.close()
 
 
-async def test_a_server_that_ends_an_idle_connection_as_a_request_comes_is_asked_again():
+async def test_a_request_is_repeated_to_a_server_that_ends_an_idle_connection_as_it_comes():
     async with answering(chunk("a"), usage(1, 1), DONE) as server:
         target = HttpTarget(Address.parse(server.url), "boat")
         assert (await ask(target, Ask(body=CHAT))).error is None

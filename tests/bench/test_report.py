@@ -12,9 +12,9 @@ from wherry.bench.outcome import Outcome
 
 
 def outcome(due, pieces, ended, output, **more):
-    made = Outcome(due=due, sent=due, ended=ended, pieces=pieces, has_usage=True, **more)
-    made.output_tokens = output
-    return made
+    result = Outcome(due=due, sent=due, ended=ended, pieces=pieces, has_usage=True, **more)
+    result.output_tokens = output
+    return result
 
 
 @pytest.fixture
@@ -28,29 +28,29 @@ def outcomes():
 
 
 def test_summary(outcomes):
-    found = report.summary(outcomes)
-    assert (found["requests"], found["failed"], found["errors"]) == (4, 2, {"503: busy": 2})
-    assert found["seconds"] == 2.0 and found["most_at_once"] == 4
-    assert found["tokens"] == {
+    summary = report.summary(outcomes)
+    assert (summary["requests"], summary["failed"], summary["errors"]) == (4, 2, {"503: busy": 2})
+    assert summary["seconds"] == 2.0 and summary["most_at_once"] == 4
+    assert summary["tokens"] == {
         **{"prompt": 150, "cached": 20, "output": 8},
         **{"draft": 6, "draft_accepted": 4},
     }
-    assert found["per_second"] == {"requests": 1.0, "prompt_tokens": 75.0, "output_tokens": 4.0}
-    times = found["milliseconds"]
+    assert summary["per_second"] == {"requests": 1.0, "prompt_tokens": 75.0, "output_tokens": 4.0}
+    times = summary["milliseconds"]
     assert times["ttft"]["p50"] == pytest.approx(200)  # of 100 and 300
     assert times["tpot"]["mean"] == pytest.approx(50)  # 300 ms for the six after the first
     assert times["itl"]["max"] == pytest.approx(200)
     assert times["e2e"]["p99"] == pytest.approx(500 + 0.99 * 300)
-    json.dumps(found)
+    json.dumps(summary)
 
 
 def test_a_late_client_waits_in_the_numbers():
     late = outcome(10.0, [10.5], 10.6, 1)
     late.sent = 10.4
-    found = report.summary([late])
-    assert found["milliseconds"]["ttft"]["p50"] == pytest.approx(500)
-    assert found["client_late_milliseconds"]["p99"] == pytest.approx(400)
-    assert any("too slow for this load" in line for line in table.lines("x", found))
+    summary = report.summary([late])
+    assert summary["milliseconds"]["ttft"]["p50"] == pytest.approx(500)
+    assert summary["client_late_milliseconds"]["p99"] == pytest.approx(400)
+    assert any("too slow for this load" in line for line in table.lines("x", summary))
 
 
 def test_table_has_columns_and_what_went_wrong(outcomes):
@@ -68,9 +68,9 @@ def test_table_has_columns_and_what_went_wrong(outcomes):
 
 def test_nothing_but_failures_is_no_error(outcomes):
     failed = outcomes[2:]
-    found = report.summary(failed)
-    assert found["milliseconds"]["ttft"] is None
-    assert list(table.lines("x", found))
+    summary = report.summary(failed)
+    assert summary["milliseconds"]["ttft"] is None
+    assert list(table.lines("x", summary))
     ET.fromstring(picture.svg("x", failed))
 
 

@@ -64,15 +64,15 @@ def test_no_lengths(typed):
         Lengths.parse(typed)
 
 
-async def test_prompts_have_the_tokens_that_were_asked_for():
+async def test_prompts_have_the_requested_tokens():
     target = Counting()
     measured = await measure(
         target, LoadPlan(prompt_tokens=Lengths(64, 256), output_tokens=Lengths(9, 9), requests=50)
     )
-    asked = measured.outcomes
-    assert len(asked) == 50 and measured.exact
-    assert all(63 <= o.prompt_tokens <= 257 for o in asked)
-    assert len({o.prompt_tokens for o in asked}) > 20
+    outcomes = measured.outcomes
+    assert len(outcomes) == 50 and measured.exact
+    assert all(63 <= o.prompt_tokens <= 257 for o in outcomes)
+    assert len({o.prompt_tokens for o in outcomes}) > 20
     assert {b["max_tokens"] for b in target.bodies[-50:]} == {9}
     texts = [b["messages"][0]["content"] for b in target.bodies]
     assert len(set(texts)) == len(texts)  # no two are the same: a prefix cache finds nothing
@@ -95,14 +95,16 @@ class Uneven(Counting):
         outcome.count({"prompt_tokens": tokens, "completion_tokens": body["max_tokens"]})
 
 
-@pytest.mark.parametrize("wanted", [128, 512])
-async def test_words_of_many_sizes_come_near_what_was_asked_for(wanted):
-    plan = LoadPlan(prompt_tokens=Lengths(wanted, wanted), output_tokens=Lengths(9, 9), requests=30)
+@pytest.mark.parametrize("requested", [128, 512])
+async def test_words_of_many_sizes_come_near_the_requested_tokens(requested):
+    plan = LoadPlan(
+        prompt_tokens=Lengths(requested, requested), output_tokens=Lengths(9, 9), requests=30
+    )
     for seed in range(5):
         outcomes = (await measure(Uneven(), replace(plan, seed=seed))).outcomes
-        found = [o.prompt_tokens for o in outcomes]
-        assert abs(sum(found) / len(found) - wanted) < wanted / 40
-        assert max(found) - min(found) < 25
+        lengths = [o.prompt_tokens for o in outcomes]
+        assert abs(sum(lengths) / len(lengths) - requested) < requested / 40
+        assert max(lengths) - min(lengths) < 25
 
 
 async def test_a_small_context_is_sized_by_fewer_words():
@@ -143,7 +145,7 @@ def test_a_poisson_process_has_its_rate_and_its_variance():
     assert abs(variance**0.5 - mean) < 0.1 * mean  # as exponential gaps have it
 
 
-async def test_a_closed_loop_keeps_so_many_under_way():
+async def test_a_closed_loop_keeps_so_many_in_flight():
     target = Counting(seconds=0.005)
     asks = workload.random_asks(Shape(), Sizing(), Lengths(4, 4), Lengths(1, 1), 0)
     outcomes = await closed_loop(target, asks, concurrency=4, requests=18)
@@ -174,12 +176,12 @@ def test_mooncakes_lines_share_what_they_share(tmp_path):
     other = row | {"timestamp": 2000, "hash_ids": [1, 2, 9]}
     rows = trace.read(written(tmp_path, row, other, ""))
     assert [r["at"] for r in rows] == [0.0, 1.0]  # in order, from 0
-    made = list(trace.asks(rows, Shape(), Sizing(2.0, 10.0), 64, speed=2.0, seed=0))
-    assert [a.at for a in made] == [0.0, 0.5]
-    words = [a.body["messages"][0]["content"].split() for a in made]
+    requests = list(trace.asks(rows, Shape(), Sizing(2.0, 10.0), 64, speed=2.0, seed=0))
+    assert [a.at for a in requests] == [0.0, 0.5]
+    words = [a.body["messages"][0]["content"].split() for a in requests]
     assert [len(w) for w in words] == [595, 595]  # (1200 - 10) / 2
     assert words[0][:512] == words[1][:512] and words[0][512:] != words[1][512:]
-    assert all(a.body["max_tokens"] == 7 for a in made)
+    assert all(a.body["max_tokens"] == 7 for a in requests)
 
 
 def test_our_lines(tmp_path):
@@ -192,11 +194,11 @@ def test_our_lines(tmp_path):
             {"at": 2.5, "prompt_tokens": 9},
         )
     )
-    made = list(trace.asks(rows, Shape(), Sizing(), 64, 1.0, 0))
-    assert [a.at for a in made] == [0, 0.5, 1.5]
-    assert made[0].body == Shape().body("Why?", 3)
-    assert made[1].body == {"messages": said, "max_tokens": 64}
-    assert len(made[2].body["messages"][0]["content"].split()) == 9
+    requests = list(trace.asks(rows, Shape(), Sizing(), 64, 1.0, 0))
+    assert [a.at for a in requests] == [0, 0.5, 1.5]
+    assert requests[0].body == Shape().body("Why?", 3)
+    assert requests[1].body == {"messages": said, "max_tokens": 64}
+    assert len(requests[2].body["messages"][0]["content"].split()) == 9
 
 
 def test_a_trace_that_is_wrong_names_all_its_lines(tmp_path):

@@ -61,8 +61,11 @@ def test_tables_keep_their_columns(monkeypatch, capsys):
     def entry(name, about, size):
         return Entry(kind="model", name=name, about=about, path=Path(name), bytes=size, last_used=0)
 
-    made = [entry("demo", "q4f16_1 cpu", 10**6), entry("org/" + "long-" * 12, "q" * 40, 10**11)]
-    monkeypatch.setattr(listing, "named", lambda: made)
+    table_entries = [
+        entry("demo", "q4f16_1 cpu", 10**6),
+        entry("org/" + "long-" * 12, "q" * 40, 10**11),
+    ]
+    monkeypatch.setattr(listing, "named", lambda: table_entries)
     cli.main(["list"], standalone_mode=False)
     title, *rows = capsys.readouterr().out.splitlines()
     for column, end in {"what": False, "size": True, "last use": False}.items():
@@ -223,12 +226,12 @@ def test_a_download_is_named_as_on_the_hub(place):
     (home / "refs").mkdir()
     (home / "refs" / "main").write_text("a" * 40)
     (place / "weights" / "org-name-q4f16_1-0123").mkdir(parents=True)
-    found = entries()
-    assert {entry.name for entry in found} == {"org/name"}
-    assert [entry.about for entry in found] == ["a" * 8, "b" * 8, "q4f16_1"]
-    pruning.remove(found[0])
+    listed = entries()
+    assert {entry.name for entry in listed} == {"org/name"}
+    assert [entry.about for entry in listed] == ["a" * 8, "b" * 8, "q4f16_1"]
+    pruning.remove(listed[0])
     assert (home / "refs").is_dir()
-    pruning.remove(found[1])
+    pruning.remove(listed[1])
     assert not home.exists()
 
 
@@ -241,20 +244,20 @@ class TestTwoAtOnce:
         second = started("run", "demo", "--temperature", "0", "What is 2 plus 3?")
         return first, second, second.stderr.readline()
 
-    def test_the_second_waits_and_uses_what_the_first_made(self, place):
+    def test_the_second_waits_and_uses_what_the_first_wrote(self, place):
         first, second, said = self.compiling(place)
         assert said.startswith(b"Another process is at work on demo for cpu:")
         assert first.poll() is None and second.poll() is None
         out, err = first.communicate()
         assert first.returncode == 0, err
         folder = Path(out.decode().strip())
-        made = (folder / "model.so").stat()
+        library = (folder / "model.so").stat()
         out, err = second.communicate()
         assert second.returncode == 0 and b"5" in out, err
         (only,) = place.glob("models/*")
         assert only == folder
         now = (folder / "model.so").stat()
-        assert (now.st_ino, now.st_mtime_ns) == (made.st_ino, made.st_mtime_ns)
+        assert (now.st_ino, now.st_mtime_ns) == (library.st_ino, library.st_mtime_ns)
 
     @pytest.mark.nightly
     def test_a_first_that_is_killed_lets_the_second_go_on(self, place):

@@ -123,12 +123,12 @@ class Terminal:
     """A chat at a terminal of its own."""
 
     def __init__(self, *arguments, **env):
-        ours, theirs = pty.openpty()
+        controller, terminal = pty.openpty()
         self.process = started(
-            *arguments, stdin=theirs, stdout=theirs, stderr=theirs, TERM="xterm", **env
+            *arguments, stdin=terminal, stdout=terminal, stderr=terminal, TERM="xterm", **env
         )
-        os.close(theirs)
-        self.ours = ours
+        os.close(terminal)
+        self.controller = controller
         self.seen = ""
 
     def expect(self, text, seconds=120):
@@ -136,22 +136,22 @@ class Terminal:
         end = time.monotonic() + seconds
         while text not in self.seen:
             assert time.monotonic() < end, f"{text!r} did not come: {self.seen[-500:]!r}"
-            if select.select([self.ours], [], [], 1)[0]:
+            if select.select([self.controller], [], [], 1)[0]:
                 with contextlib.suppress(OSError):
-                    data = os.read(self.ours, 65536)
+                    data = os.read(self.controller, 65536)
                     if b"\x1b[6n" in data:  # where the cursor is, terminals are asked
-                        os.write(self.ours, b"\x1b[1;1R")
+                        os.write(self.controller, b"\x1b[1;1R")
                     self.seen += _plain(data)
         before, _, self.seen = self.seen.partition(text)
         return before
 
     def type(self, text):
-        os.write(self.ours, text.encode())
+        os.write(self.controller, text.encode())
 
     def close(self):
         self.process.kill()
         self.process.wait()
-        os.close(self.ours)
+        os.close(self.controller)
 
 
 READY = "<ready>"  # keys are read from now on; before, the terminal's own line discipline has them
@@ -196,10 +196,10 @@ def test_keys_at_a_terminal(demo, tmp_path):
 
 
 def test_withdrawn_messages_are_gone():
-    talk = Conversation("s", [{"role": "user", "content": "a"}])
-    talk.answered("b")
-    talk.ask("c")
-    assert [m["content"] for m in talk.messages] == ["s", "a", "b", "c"]
-    assert talk.withdraw() == "c"
-    assert talk.withdraw() == "a" and not talk.turns
-    assert talk.withdraw() is None
+    conversation = Conversation("s", [{"role": "user", "content": "a"}])
+    conversation.answered("b")
+    conversation.ask("c")
+    assert [m["content"] for m in conversation.messages] == ["s", "a", "b", "c"]
+    assert conversation.withdraw() == "c"
+    assert conversation.withdraw() == "a" and not conversation.turns
+    assert conversation.withdraw() is None

@@ -25,16 +25,16 @@ TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfo
 
 
 def write_tokenizer(folder):
-    made = tokenizers.Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=300,
         special_tokens=["<pad>", "<s>", "</s>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
-    made.train_from_iterator(TEXT, trainer)
-    made.save(str(folder / "tokenizer.json"))
+    tokenizer.train_from_iterator(TEXT, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
     config = {"eos_token": "</s>", "bos_token": "<s>", "chat_template": TEMPLATE}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
 
@@ -81,7 +81,7 @@ class TestCommands:
         assert wherry(*arguments, "--activations", "int8").returncode == 0
         assert read_manifest(out).deployment["activations"] == "int8"
 
-    def test_compile_says_what_was_made_and_for_whom(self, model, tmp_path):
+    def test_compile_says_what_it_wrote_and_for_whom(self, model, tmp_path):
         out = tmp_path / "phone"
         done = wherry("compile", model, "--target", "metal", "--host", "ios", "-o", str(out))
         assert (done.returncode, done.stdout) == (0, f"{out}\n"), done.stderr
@@ -181,16 +181,16 @@ assert not slow, slow
 
 
 @pytest.mark.parametrize("command", ["run", "serve", "package", "run demo --draft"])
-def test_a_wrong_name_is_told_before_anything_is_loaded(command, tmp_path, monkeypatch):
+def test_a_wrong_name_is_an_error_before_anything_is_loaded(command, tmp_path, monkeypatch):
     (tmp_path / "boat").mkdir()
     (tmp_path / "boat" / "config.json").write_text("{}")
     (tmp_path / "boat.gguf").write_text("")
     (tmp_path / "README.md").write_text("")
     monkeypatch.chdir(tmp_path)
-    told = python(IMPORTED, command, *WRONG).split("\0")
-    for said, expected in zip(told, WRONG.values(), strict=False):
+    lines = python(IMPORTED, command, *WRONG).split("\0")
+    for said, expected in zip(lines, WRONG.values(), strict=False):
         assert expected in said
-    assert len(told) == len(WRONG) + 1
+    assert len(lines) == len(WRONG) + 1
 
 
 def test_output_that_cannot_be_written_is_no_matter_of_the_cache():

@@ -39,14 +39,14 @@ def doctor(**env):
 
 
 def test_doctor_lists_devices_and_tools(tmp_path):
-    found = doctor(CUDA_PATH=str(tmp_path))
-    assert found["ok"] and found["checks"]["cpu"]["found"].startswith("cpu:")
-    assert set(found["devices"]) == {"cuda", "opencl", "vulkan"}
-    assert set(found["targets"]) == set(KINDS)
-    assert found["targets"]["cpu"] == []
-    assert set(found["apps"]) == set(PLATFORMS)
-    assert all(tools for tools in found["apps"].values())
-    nvcc = found["targets"]["cuda"][0]
+    report = doctor(CUDA_PATH=str(tmp_path))
+    assert report["ok"] and report["checks"]["cpu"]["found"].startswith("cpu:")
+    assert set(report["devices"]) == {"cuda", "opencl", "vulkan"}
+    assert set(report["targets"]) == set(KINDS)
+    assert report["targets"]["cpu"] == []
+    assert set(report["apps"]) == set(PLATFORMS)
+    assert all(tools for tools in report["apps"].values())
+    nvcc = report["targets"]["cuda"][0]
     assert nvcc == {"name": "nvcc", "found": None, "fix": "pip install 'wherry[cuda]'"}
 
 
@@ -75,8 +75,8 @@ def test_what_only_other_targets_lack_is_optional():
     assert lines[-1].split() == "ok wherry run has all that it needs; type: wherry run demo".split()
 
 
-def test_what_fails_is_told_without_the_name_of_a_class():
-    for error, told in {
+def test_a_failure_is_described_without_the_name_of_a_class():
+    for error, description in {
         ToolchainError("The plugin is missing. Type: make"): "The plugin is missing. Type: make",
         OSError("libcuda.so.1: wrong ELF class"): "OSError: libcuda.so.1: wrong ELF class",
     }.items():
@@ -84,7 +84,7 @@ def test_what_fails_is_told_without_the_name_of_a_class():
         def check(error=error):
             raise error
 
-        assert doctor_command._attempt(check) == {"ok": False, "found": told}
+        assert doctor_command._attempt(check) == {"ok": False, "found": description}
 
 
 def test_doctor_fails_where_the_core_is_missing(tmp_path):
@@ -93,7 +93,7 @@ def test_doctor_fails_where_the_core_is_missing(tmp_path):
     assert "FAIL   core" in done.stdout and "Traceback" not in done.stderr
 
 
-def test_a_gpu_is_found_through_its_driver(driver):
+def test_a_gpu_is_listed_through_its_driver(driver):
     (gpu,) = doctor(LD_LIBRARY_PATH=driver)["devices"]["cuda"]["devices"]
     assert gpu == {
         "name": "Fake H200",

@@ -126,17 +126,17 @@ def test_while_it_compiles(cache, tmp_path, phase):
 
 @pytest.mark.cpu
 def test_on_a_terminal_the_line_takes_the_place_of_the_bar(cache):
-    ours, theirs = os.openpty()
-    process = started("compile", "demo", stderr=theirs, WHERRY_CACHE=str(cache), TERM="xterm")
-    os.close(theirs)
+    controller, terminal = os.openpty()
+    process = started("compile", "demo", stderr=terminal, WHERRY_CACHE=str(cache), TERM="xterm")
+    os.close(terminal)
     seen = b""
     while b"Compiling" not in seen:
-        seen += os.read(ours, 4096)
+        seen += os.read(controller, 4096)
     interrupt(process)
     with contextlib.suppress(OSError):  # how the end of a terminal looks
-        while piece := os.read(ours, 4096):
+        while piece := os.read(controller, 4096):
             seen += piece
-    os.close(ours)
+    os.close(controller)
     assert process.wait() == 130
     assert b"\x1b[?25l" in seen  # the bar has hidden the cursor
     assert seen.endswith(b"\r\x1b[2K\x1b[?25hInterrupted.\r\n")
@@ -177,25 +177,25 @@ class Narrow:
     """
 
     def __init__(self, *arguments):
-        ours, theirs = socket.socketpair()
-        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the least that there is
-        theirs.setblocking(False)
+        near, far = socket.socketpair()
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the least that there is
+        far.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             while True:
-                theirs.send(b".")
-        ours.recv(1)
-        theirs.setblocking(True)
-        self.before = held(ours)
-        self.process = started(*arguments, stdout=theirs.fileno())
-        self.process.stdout = ours.makefile("rb")
-        theirs.close()
+                far.send(b".")
+        near.recv(1)
+        far.setblocking(True)
+        self.before = blocked(near)
+        self.process = started(*arguments, stdout=far.fileno())
+        self.process.stdout = near.makefile("rb")
+        far.close()
 
     def waits(self):
         """Whether it has begun to write, and cannot go on."""
-        return held(self.process.stdout) > self.before and idle(self.process)
+        return blocked(self.process.stdout) > self.before and idle(self.process)
 
 
-def held(pipe):
+def blocked(pipe):
     """Bytes that have not been read."""
     return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
 
@@ -231,7 +231,7 @@ def test_a_server_drains(demo):
     assert process.wait(timeout=60) == 0
 
 
-def test_a_process_of_the_background_ignores_it_as_it_was_told():
+def test_a_process_of_the_background_keeps_ignoring_it():
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN);"
         "from wherry.cli import interrupts; interrupts.exit_at_once();"

@@ -35,12 +35,12 @@ class TestShow:
         assert "4,066,560 parameters" in again and "q4f16_1" in again
 
     def test_for_programs(self):
-        found = json.loads(wherry("show", "demo", "--json", "--quant", "q8f16_1").stdout)
-        assert found["shape"]["layers"] == 6 and found["quantization"] == "q8f16_1"
-        assert found["memory"]["weights"] > 4_000_000 and "chat" in found["capabilities"]
-        assert found["tools"] is None and found["thinking"] is False
+        described = json.loads(wherry("show", "demo", "--json", "--quant", "q8f16_1").stdout)
+        assert described["shape"]["layers"] == 6 and described["quantization"] == "q8f16_1"
+        assert described["memory"]["weights"] > 4_000_000 and "chat" in described["capabilities"]
+        assert described["tools"] is None and described["thinking"] is False
         template = wherry("show", "demo", "--template").stdout
-        assert template == found["template"] + "\n" and "<|assistant|>" in template
+        assert template == described["template"] + "\n" and "<|assistant|>" in template
 
     @pytest.mark.nightly
     def test_a_model_of_the_hub_is_not_downloaded_for_it(self, tmp_path):
@@ -54,9 +54,9 @@ class TestShow:
         finally:
             hub.stop()
         assert shown.returncode == planned.returncode == 0, shown.stderr + planned.stderr
-        found = json.loads(shown.stdout)
-        assert (found["name"], found["licence"]) == ("people/boat", "apache-2.0")
-        assert json.loads(planned.stdout)["weights"] == found["memory"]["weights"]
+        described = json.loads(shown.stdout)
+        assert (described["name"], described["licence"]) == ("people/boat", "apache-2.0")
+        assert json.loads(planned.stdout)["weights"] == described["memory"]["weights"]
         assert not list((tmp_path / "cache").rglob("*.safetensors"))
 
 
@@ -95,13 +95,13 @@ def test_ps_lists_a_server_while_it_lives():
             if b"Serving" in line:
                 break
         url = line.decode().split()[-1].removesuffix("/v1")
-        told = [process.stderr.readline().decode().split(maxsplit=2) for _ in range(4)]
-        assert [words[0] for words in told] == ["chat", "model", "device", "memory"]
-        assert told[0][1:] == ["page", f"{url}/\n"] and "KV cache " in told[3][-1]
-        assert told[1][1:] == ["demo,", "context of 1,024 tokens\n"]
-        (found,) = json.loads(wherry("ps", "--json").stdout)
-        assert (found["pid"], found["url"], found["models"]) == (process.pid, url, ["demo"])
-        assert found["problem"] is None and found["memory"] > 50e6
+        lines = [process.stderr.readline().decode().split(maxsplit=2) for _ in range(4)]
+        assert [words[0] for words in lines] == ["chat", "model", "device", "memory"]
+        assert lines[0][1:] == ["page", f"{url}/\n"] and "KV cache " in lines[3][-1]
+        assert lines[1][1:] == ["demo,", "context of 1,024 tokens\n"]
+        (server,) = json.loads(wherry("ps", "--json").stdout)
+        assert (server["pid"], server["url"], server["models"]) == (process.pid, url, ["demo"])
+        assert server["problem"] is None and server["memory"] > 50e6
         assert url in wherry("ps").stdout
         os.kill(process.pid, signal.SIGKILL)  # it cannot tidy up
         process.wait()
@@ -117,8 +117,8 @@ def test_ps_lists_a_server_while_it_lives():
 def test_a_server_that_ends_takes_its_file_along(tmp_path, monkeypatch):
     monkeypatch.setenv("WHERRY_CACHE", str(tmp_path))
     with running.announced("http://127.0.0.1:1", "demo"):
-        (found,) = running.servers()
-        assert (found.url, found.model, found.pid) == ("http://127.0.0.1:1", "demo", os.getpid())
+        (server,) = running.servers()
+        assert (server.url, server.model, server.pid) == ("http://127.0.0.1:1", "demo", os.getpid())
         done = wherry("ps")
         assert "127.0.0.1:1/v1 cannot be reached" in done.stdout and done.returncode == 0
     assert running.servers() == [] and list((tmp_path / "running").iterdir()) == []

@@ -125,8 +125,8 @@ def test_the_peak_is_what_was_planned(name, tmp_path):
     model = tmp_path / "model"
     write_model(model, config)
     limits = Limits(max_batch=batch)
-    made = {"quant": quant, "kv_dtype": kv_dtype}
-    folder = ensure_artifact(str(model), limits=limits, **made)
+    options = {"quant": quant, "kv_dtype": kv_dtype}
+    folder = ensure_artifact(str(model), limits=limits, **options)
     planned, problem = needs(str(folder), {"context": context, "max_batch": batch})
     assert problem is None
     arguments = (str(folder), str(context), str(batch), str(config["vocab_size"]))
@@ -174,20 +174,20 @@ class TestFit:
 
     def test_auto_takes_the_largest_that_fits(self, small):
         assert self.sized(small, 10**9, context="auto")["context"] == 4096  # the model's own
-        found = self.sized(small, 3_000_000, context="auto")
-        assert found["context"] == found["kv_tokens"] == 1800 // 16 * 16  # 90% of 2 MB
+        sized = self.sized(small, 3_000_000, context="auto")
+        assert sized["context"] == sized["kv_tokens"] == 1800 // 16 * 16  # 90% of 2 MB
         assert self.sized(small, None, context="auto")["context"] == 4096
 
-    def test_what_was_asked_for_is_had_or_refused(self, small):
-        found = self.sized(small, 3_000_000, context=1700)
-        assert found["context"] == 1700 and 1700 <= found["kv_tokens"] < 1800
+    def test_what_was_requested_is_given_or_refused(self, small):
+        sized = self.sized(small, 3_000_000, context=1700)
+        assert sized["context"] == 1700 and 1700 <= sized["kv_tokens"] < 1800
         with pytest.raises(ResourceError) as raised:
             self.sized(small, 3_000_000, context=2000)
         said = str(raised.value)
         assert "2,000 tokens takes 2.0 MB, and 1.0 MB" in said and "3.0 MB are free" in said
         assert "--context 1792" in said and "--context auto" in said
 
-    def test_nothing_asked_is_as_it_was(self, small):
+    def test_nothing_requested_is_as_it_was(self, small):
         assert self.sized(small, 3_000_000)["kv_tokens"] == 1000 // 16 * 16
         assert self.sized(small, 10**9)["kv_tokens"] == 8 * 4096
 
@@ -202,10 +202,10 @@ class TestCommand:
         names = [row.split()[0] for row in rows]
         assert names == ["program", "weights", "a", "cache", "total", "free", "--context"]
         assert all(len(row) <= 100 for row in rows) and "it fits" in rows[5]
-        found = json.loads(wherry("plan", "demo", "--json").stdout)
-        assert found["fits"] and found["cache"] == found["kv_tokens"] * found["kv_per_token"]
+        plan = json.loads(wherry("plan", "demo", "--json").stdout)
+        assert plan["fits"] and plan["cache"] == plan["kv_tokens"] * plan["kv_per_token"]
         parts = ("program", "weights", "step", "cache")
-        assert found["total"] == sum(found[part] for part in parts)
+        assert plan["total"] == sum(plan[part] for part in parts)
 
     def test_run_says_which_context_memory_has_chosen(self):
         done = wherry("run", "demo", "--context", "auto", "--max-tokens", "1", "x")

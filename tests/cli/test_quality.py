@@ -54,60 +54,65 @@ class TestCard:
     def test_it_is_what_transformers_computes(self, folder):
         text = str(folder / "text.txt")
         given = [str(folder), "--target", "cpu", "--text", text, "--kv-dtype", "float32"]
-        found = json.loads(run(*given, "--activations", "float", "--json"))
+        measured = json.loads(run(*given, "--activations", "float", "--json"))
         model = save(folder / "again", "llama")
         texts = windows(Text((TEXT,)), folder, 256)  # the model's context
-        assert len(texts) > 1 and found["tokens"] == sum(map(len, texts))
+        assert len(texts) > 1 and measured["tokens"] == sum(map(len, texts))
         p = log_softmax_of(model, texts)
         round_weights(model, find("q4f16_1"))
         q = log_softmax_of(model, texts)
         divergences = (np.exp(p) * (p - q)).sum(-1)
-        assert found["kl_mean"] == pytest.approx(divergences.mean(), rel=0.02)
-        assert found["kl_p99"] == pytest.approx(np.percentile(divergences, 99), rel=0.05)
-        assert abs(found["top1_agreement"] - (p.argmax(-1) == q.argmax(-1)).mean()) < 0.02
-        assert (found["quantization"], found["reference_quantization"]) == ("q4f16_1", "q0f16")
+        assert measured["kl_mean"] == pytest.approx(divergences.mean(), rel=0.02)
+        assert measured["kl_p99"] == pytest.approx(np.percentile(divergences, 99), rel=0.05)
+        assert abs(measured["top1_agreement"] - (p.argmax(-1) == q.argmax(-1)).mean()) < 0.02
+        assert (measured["quantization"], measured["reference_quantization"]) == (
+            "q4f16_1",
+            "q0f16",
+        )
 
     def test_show_has_it(self, folder):
-        made = ensure_artifact(str(folder), target="cpu")
+        artifact = ensure_artifact(str(folder), target="cpu")
         text = run(str(folder), "--target", "cpu", "--text", str(folder / "text.txt"))
         assert "KL mean" in text and "top-1 agreement" in text and "perplexity" in text
-        assert (made / CARD).is_file()
-        done = CliRunner().invoke(cli, ["show", str(made)], catch_exceptions=False)
+        assert (artifact / CARD).is_file()
+        done = CliRunner().invoke(cli, ["show", str(artifact)], catch_exceptions=False)
         assert "  quality       KL " in done.stdout
         assert all(len(line) <= 100 for line in done.stdout.splitlines())
-        found = CliRunner().invoke(cli, ["show", str(made), "--json"], catch_exceptions=False)
-        assert json.loads(found.stdout)["quality"] == json.loads((made / CARD).read_text())
+        shown = CliRunner().invoke(cli, ["show", str(artifact), "--json"], catch_exceptions=False)
+        assert json.loads(shown.stdout)["quality"] == json.loads((artifact / CARD).read_text())
 
     def test_a_compiled_folder_is_compared_with_a_given_model(self, folder):
-        made = ensure_artifact(str(folder), target="cpu")
+        artifact = ensure_artifact(str(folder), target="cpu")
         with pytest.raises(UsageError, match="--against MODEL"):
-            run(str(made))
+            run(str(artifact))
         with pytest.raises(UsageError, match="its weights are encoded; --calibration builtin"):
-            run(str(made), "--calibration", "builtin", "--against", str(folder))
+            run(str(artifact), "--calibration", "builtin", "--against", str(folder))
         text = str(folder / "text.txt")
-        found = json.loads(run(str(made), "--against", str(made), "--text", text, "--json"))
-        assert (found["kl_mean"], found["top1_agreement"]) == (0.0, 1.0)
+        measured = json.loads(
+            run(str(artifact), "--against", str(artifact), "--text", text, "--json")
+        )
+        assert (measured["kl_mean"], measured["top1_agreement"]) == (0.0, 1.0)
 
 
 def test_models_with_other_tokenizers_are_refused(tmp_path):
     for name, vocabulary in (("own", {"a": 0, "b": 1}), ("other", {"b": 0, "a": 1})):
         (tmp_path / name).mkdir()
-        made = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token="a"))
-        made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        made.save(str(tmp_path / name / "tokenizer.json"))
+        tokenizer = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token="a"))
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tokenizer.save(str(tmp_path / name / "tokenizer.json"))
         write(tmp_path / name)
     with pytest.raises(UsageError, match="have different tokenizers"):
         measure(tmp_path / "own", tmp_path / "other", Text(("a b a",)))
 
 
 def card(**changes):
-    made = {
+    fields = {
         "schema": 1, "artifact": "key", "quantization": "q4f16_1", "target": "cpu",
         "activations": "int8", "kv_dtype": "float16", "reference": "boat",
         "reference_quantization": "q0f16", "text": "0" * 64, "tokens": 900, "kl_mean": 0.03,
         "kl_p99": 0.5, "top1_agreement": 0.95, "perplexity": 20.0, "reference_perplexity": 19.0,
     }  # fmt: skip
-    return Card(**made | changes)
+    return Card(**fields | changes)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +144,6 @@ def test_a_model_may_bring_texts_of_its_own_world(tmp_path):
 
 @pytest.mark.cpu
 def test_the_demo_is_measured_on_what_it_knows():
-    found = json.loads(run("demo", "--json"))
-    assert 1 < found["reference_perplexity"] < found["perplexity"] < 50
-    assert found["top1_agreement"] > 0.9
+    measured = json.loads(run("demo", "--json"))
+    assert 1 < measured["reference_perplexity"] < measured["perplexity"] < 50
+    assert measured["top1_agreement"] > 0.9

@@ -29,7 +29,7 @@ def test_the_readme_names_every_command():
     assert not missing
 
 
-def test_on_a_usual_terminal_the_list_of_commands_is_whole(monkeypatch):
+def test_on_a_usual_terminal_the_list_of_commands_is_complete(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = CliRunner().invoke(cli, ["--help"]).output
     commands = text.split("Commands:\n")[1].split("\n\n")[0].splitlines()

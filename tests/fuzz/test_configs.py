@@ -26,7 +26,7 @@ from wherry.quant.scheme import find
 from ..models.encoder_decoders import CASES as ENCODER_DECODERS
 from ..models.encoders import CASES as ENCODERS
 from ..models.families import CASES
-from ..support.tiny_models import COMMON, WHOLE
+from ..support.tiny_models import COMMON, WITH_PARTS
 from . import mutate
 
 NAMES = sorted({**CASES, **ENCODERS, **ENCODER_DECODERS})
@@ -39,8 +39,8 @@ def complete_config(name: str) -> dict[str, Any]:
     """The config.json of a family, as transformers writes it."""
     case = {**CASES, **ENCODERS, **ENCODER_DECODERS}[name]
     fields = {**COMMON, **case.config}
-    if case.model_type in WHOLE:
-        kind, rest = WHOLE[case.model_type]
+    if case.model_type in WITH_PARTS:
+        kind, rest = WITH_PARTS[case.model_type]
         text = {"model_type": case.model_type, **fields}
         config = transformers.AutoConfig.for_model(kind, text_config=text, **rest)
     else:

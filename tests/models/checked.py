@@ -36,22 +36,22 @@ def _nightly(marks: object) -> bool:
 def _parameters(function: object) -> dict[str, bool]:
     """Map each case of a parametrised test to whether it is nightly."""
     (mark,) = [m for m in function.pytestmark if m.name == "parametrize"]  # type: ignore[attr-defined]
-    found = {}
+    values = {}
     for value in mark.args[1]:
         is_set = isinstance(value, type(pytest.param()))
-        found[value.values[0] if is_set else value] = is_set and _nightly(value.marks)
-    return found
+        values[value.values[0] if is_set else value] = is_set and _nightly(value.marks)
+    return values
 
 
 def table() -> dict[str, dict[str, object]]:
     """By model_type: the reference, targets in float32 and in 4 bits, and whether only at night."""
-    found: dict[str, dict[str, object]] = {}
+    rows: dict[str, dict[str, object]] = {}
     nightly = {p.values[0]: _nightly(p.marks) for p in PARAMETERS}
     nightly |= {p.values[0]: _nightly(p.marks) for p in parameters(ENCODERS)}
     nightly |= {p.values[0]: _nightly(p.marks) for p in test_encoder_decoders.NAMES}
     nightly |= _parameters(test_outside_transformers.test_prompts_chunks_and_decoding)
     for name, case in {**CASES, **ENCODERS, **ENCODER_DECODERS, **OUTSIDE}.items():
-        row = found.setdefault(
+        row = rows.setdefault(
             getattr(case, "named", case.model_type),
             {"reference": "transformers", "float32": ["cpu"], "q4f32_1": [], "nightly": True},
         )
@@ -62,13 +62,13 @@ def table() -> dict[str, dict[str, object]]:
             row["q4f32_1"] = ["cpu", *PLUGINS, "webgpu"]
         if name in ENCODER_DECODERS:
             row["q4f32_1"] = list(test_encoder_decoders.FOUR_BITS)
-    found["rwkv7"] = {
+    rows["rwkv7"] = {
         "reference": "its formulas in PyTorch",
         "float32": ["cpu"],
         "q4f32_1": ["cpu", *PLUGINS, "webgpu"],
         "nightly": _parameters(test_rwkv7.test_logits)["published"],
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(rows.items()))
 
 
 def text() -> str:

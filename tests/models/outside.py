@@ -40,29 +40,29 @@ def renames(**names: str) -> Callable[[Tensors], Tensors]:
     """Replace parts of names; `__` stands for a dot."""
 
     def rename(tensors: Tensors) -> Tensors:
-        made = {}
+        renamed = {}
         for name, tensor in tensors.items():
             for part, other in names.items():
                 name = name.replace(part.replace("__", "."), other)
-            made[name] = tensor
-        return made
+            renamed[name] = tensor
+        return renamed
 
     return rename
 
 
 def together(tensors: Tensors, name: str, interleaved: bool) -> Tensors:
     """q, k and v of a layer as one tensor; interleaved: after each kv head's query heads."""
-    made = {k: t for k, t in tensors.items() if not any(f".{n}_proj." in k for n in "qkv")}
+    joined = {k: t for k, t in tensors.items() if not any(f".{n}_proj." in k for n in "qkv")}
     for key in [k for k in tensors if ".q_proj." in k]:
         q, k, v = (tensors[key.replace("q_proj", f"{n}_proj")] for n in "qkv")
         if interleaved:
             g, e = COMMON["num_key_value_heads"], 16
             parts = [x.reshape(g, -1, e, *x.shape[1:]) for x in (q, k, v)]
-            whole = torch.cat(parts, 1).reshape(-1, *q.shape[1:])
+            fused = torch.cat(parts, 1).reshape(-1, *q.shape[1:])
         else:
-            whole = torch.cat([q, k, v])
-        made[key.replace("q_proj", name)] = whole.contiguous()
-    return made
+            fused = torch.cat([q, k, v])
+        joined[key.replace("q_proj", name)] = fused.contiguous()
+    return joined
 
 
 _INTERNLM2 = renames(

@@ -50,10 +50,10 @@ def random_weights(fields: dict[str, Any], seed: int = 0) -> Weights:
     """Random float32 weights with the names and shapes of a checkpoint."""
     rng = torch.Generator().manual_seed(seed)
     d, e, f = fields["hidden_size"], fields["head_dim"], fields["intermediate_size"]
-    made: Weights = {}
+    weights: Weights = {}
 
     def add(name: str, *shape: int, scale: float = 0.08, mean: float = 0.0) -> None:
-        made[name] = mean + scale * torch.randn(shape, generator=rng)
+        weights[name] = mean + scale * torch.randn(shape, generator=rng)
 
     def norm(name: str, size: int = d) -> None:
         add(f"{name}.weight", size, scale=0.2, mean=1.0)
@@ -71,8 +71,8 @@ def random_weights(fields: dict[str, Any], seed: int = 0) -> Weights:
             norm(f"{at}.{name}")
         norm(f"{at}.attn.g_norm")
         for name in "rwkvag":
-            made[f"{at}.attn.x_{name}"] = torch.rand((1, 1, d), generator=rng)
-        made[f"{at}.ffn.x_k"] = torch.rand((d,), generator=rng)
+            weights[f"{at}.attn.x_{name}"] = torch.rand((1, 1, d), generator=rng)
+        weights[f"{at}.ffn.x_k"] = torch.rand((d,), generator=rng)
         add(f"{at}.attn.k_k", d, scale=0.2, mean=0.8)
         add(f"{at}.attn.k_a", d, scale=0.2, mean=1.0)
         add(f"{at}.attn.r_k", d // e, e, scale=0.3)
@@ -91,8 +91,8 @@ def random_weights(fields: dict[str, Any], seed: int = 0) -> Weights:
     norm("model.norm")
     add("lm_head.weight", fields["vocab_size"], d, scale=0.2)
     if fields["tie_word_embeddings"]:
-        del made["lm_head.weight"]
-    return made
+        del weights["lm_head.weight"]
+    return weights
 
 
 def save(folder: Path, weights: Weights, fields: dict[str, Any]) -> Path:

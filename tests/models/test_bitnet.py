@@ -47,13 +47,13 @@ def published(folder, kind, model_type="bitnet"):
     """Save a model with ternary weights; returns a prompt, its logits, and those of float rows."""
     model = save(folder, model_type, tie_word_embeddings=True, **SIZES)
     model.lm_head = torch.nn.Linear(1, 1)  # tied, and no BitLinear
-    tensors, made = {}, {}
+    tensors, published_tensors = {}, {}
     for name, p in model.state_dict().items():
         if "_proj.weight" in name:
             mean = p.abs().mean()
             q = (p / mean).round().clamp(-1, 1)
             scale = (mean if kind == "autobitlinear" else 1 / mean).bfloat16().reshape(1)
-            made[name.removesuffix(".weight")] = q, scale
+            published_tensors[name.removesuffix(".weight")] = q, scale
             tensors |= {name: pack_weights(q.clone()), f"{name}_scale": scale}
         elif not name.startswith("lm_head"):
             tensors[name] = p.clone()
@@ -65,14 +65,14 @@ def published(folder, kind, model_type="bitnet"):
     model.lm_head.weight = model.model.embed_tokens.weight
     prompt = np.random.default_rng(4).integers(0, 320, 70).tolist()
     with torch.no_grad():
-        for name, (q, scale) in made.items():
+        for name, (q, scale) in published_tensors.items():
             own = 1 / scale.float() if kind == "bitlinear" else scale.float()
             model.get_submodule(name).weight.copy_(q * own)
     plain = logits_of(model, prompt)
     rest = SimpleNamespace(quantization_mode="offline", use_rms_norm=False, rms_norm_eps=1e-6)
     rest.linear_class = kind
     replace_with_bitnet_linear(model, ["lm_head"], rest)
-    for name, (q, scale) in made.items():
+    for name, (q, scale) in published_tensors.items():
         module = model.get_submodule(name)
         module.weight_scale = scale.float()
         if kind == "bitlinear":
@@ -93,12 +93,12 @@ def check(folder, prompt, expected, plain, target="cpu", **choices):
     What lies halfway between two integers may be rounded to the other one, which changes a row, and
     through attention those after it, by less than floats in the place of all integers would.
     """
-    made = compiled(folder, target=target, **choices)
-    whole = Runner(made, device=target).step({0: prompt})[0]
-    run = Runner(made, device=target)
+    artifact = compiled(folder, target=target, **choices)
+    full = Runner(artifact, device=target).step({0: prompt})[0]
+    run = Runner(artifact, device=target)
     parts = np.concatenate([run.step({0: prompt[a:b]})[0] for a, b in CHUNKS])
-    assert np.array_equal(parts, whole)
-    errors, cost = (np.abs(x - expected).max(1) for x in (whole, plain))
+    assert np.array_equal(parts, full)
+    errors, cost = (np.abs(x - expected).max(1) for x in (full, plain))
     assert np.quantile(errors, 0.1) <= 1e-5
     assert errors.mean() <= cost.mean() / 3
     assert cost.min() >= 1e-2
@@ -133,5 +133,5 @@ def test_devices(kind, tmp_path):
 
 
 def test_published_fields_are_known():
-    found = read_config(families()["bitnet"].config, PUBLISHED)
-    assert (found.head_size, found.kv_heads, found.rope.theta) == (128, 5, 500000.0)
+    config = read_config(families()["bitnet"].config, PUBLISHED)
+    assert (config.head_size, config.kv_heads, config.rope.theta) == (128, 5, 500000.0)

@@ -15,7 +15,7 @@ from wherry.runtime.grammar.compiler import find_llguidance
 from wherry.runtime.grammar.native import Vocabulary
 from wherry.runtime.load.loading import resolve
 
-from ..support.cores import greedy, made, sampled, started
+from ..support.cores import greedy, opened, sampled, started
 from ..support.eagle3 import HEADED, WithHead
 from ..support.mtp import BLOCKS, WithBlock
 from ..support.tiny_models import Runner, compiled, save
@@ -98,21 +98,21 @@ def test_tokens_stay_the_same(case):
     short = [list(range(first, first + 15)) for first in (20, 60, 100, 140)]
     many = [list(range(150, 250)), *short]
     with engine(folder, max_drafts=0) as core:
-        wanted = greedy(core, PROMPTS, TOKENS)
-        wanted_many = greedy(core, many, TOKENS)
+        expected = greedy(core, PROMPTS, TOKENS)
+        expected_many = greedy(core, many, TOKENS)
         assert core.stats().drafted_tokens == 0
-    chat = [*PROMPTS[1], *wanted[1], 17, 4, 99]
+    chat = [*PROMPTS[1], *expected[1], 17, 4, 99]
     with engine(folder, max_drafts=0) as core:
-        wanted_chat = greedy(core, [chat], TOKENS)
+        expected_chat = greedy(core, [chat], TOKENS)
     with engine(folder) as core:  # drafts by default
-        assert drafted(core, PROMPTS) == wanted
+        assert drafted(core, PROMPTS) == expected
         before = core.stats()
         assert before.drafted_tokens > before.accepted_tokens  # a random block errs nearly always
-        assert drafted(core, [chat]) == wanted_chat
+        assert drafted(core, [chat]) == expected_chat
         assert core.stats().prefill_tokens - before.prefill_tokens < len(chat)  # cached tokens
-        assert drafted(core, [chat] * 3) == wanted_chat * 3
-    with made(folder, **OPTIONS, kv_tokens=128) as core:
-        assert drafted(core, many, start=True) == wanted_many
+        assert drafted(core, [chat] * 3) == expected_chat * 3
+    with opened(folder, **OPTIONS, kv_tokens=128) as core:
+        assert drafted(core, many, start=True) == expected_many
         assert core.stats().preemptions > 0
 
 
@@ -120,11 +120,11 @@ def test_tokens_stay_the_same_in_any_company(case):
     """Greedy and sampled requests, free ones and one with a grammar, in one batch."""
     _, _, folder = case
     with engine(folder, max_drafts=0) as core:
-        wanted = company(core)
+        expected = company(core)
     with engine(folder) as core:
-        assert company(core) == wanted
+        assert company(core) == expected
         assert core.stats().drafted_tokens > 0
-    assert all(chr(token) in string.digits + " " for token in wanted[3][:-1])
+    assert all(chr(token) in string.digits + " " for token in expected[3][:-1])
 
 
 def company(core):
@@ -176,9 +176,9 @@ def test_drafts_that_agree_are_accepted(tmp_path):
     with engine(compiled(tmp_path, mtp=True)) as core:
         # Sampling, with the request's own generator: greedy tokens would soon repeat.
         params = SamplingParams(max_tokens=60, temperature=1, seed=3, max_drafts=0)
-        wanted = sampled(core, [[5, 9]], params)
+        expected = sampled(core, [[5, 9]], params)
         params = SamplingParams(max_tokens=60, temperature=1, seed=3, max_drafts=3)
-        assert sampled(core, [[5, 9]], params) == wanted
+        assert sampled(core, [[5, 9]], params) == expected
         stats = core.stats()
         assert stats.accepted_tokens == stats.drafted_tokens > 0
 

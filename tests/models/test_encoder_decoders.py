@@ -14,7 +14,7 @@ from wherry.quant.scheme import find
 from wherry.runtime.core.interface import Finish, SamplingParams
 
 from ..support import gpu
-from ..support.cores import made, started
+from ..support.cores import opened, started
 from ..support.tiny_models import Runner, compiled, round_weights
 from ..support.web import require_core
 from .encoder_decoders import CASES, save
@@ -39,8 +39,8 @@ def texts(vocab, lengths):
 
 def logits(model, source, output):
     with torch.no_grad():
-        found = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([output]))
-    return found.logits[0].numpy()
+        result = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([output]))
+    return result.logits[0].numpy()
 
 
 def close(got, model, source, output, tolerance=TOLERANCE):
@@ -72,21 +72,21 @@ class TestAgainstTransformers:
         for source, output in zip(sources, outputs, strict=True):
             run = Runner(folder)
             run.step({0: source}, "encode")
-            whole = run.step({0: output})[0]
-            close(whole, model, source, output)
+            at_once = run.step({0: output})[0]
+            close(at_once, model, source, output)
             cut = Runner(folder)
             cut.step({0: source}, "encode")
             n = len(output)
             parts = [output[a:b] for a, b in pairwise(sorted({0, 1, 2, min(20, n), n}))]
-            assert np.array_equal(np.concatenate([cut.step({0: p})[0] for p in parts]), whole)
+            assert np.array_equal(np.concatenate([cut.step({0: p})[0] for p in parts]), at_once)
 
     def test_the_same_bits_in_any_batch(self, case):
         folder, sources, outputs, _ = case
-        whole = []
+        alone = []
         for source, output in zip(sources, outputs, strict=True):
             run = Runner(folder)
             run.step({0: source}, "encode")
-            whole.append(run.step({0: output})[0])
+            alone.append(run.step({0: output})[0])
         run = Runner(folder)
         for some in ((2, 0), (3, 1)):
             run.step({i: sources[i] for i in some}, "encode")
@@ -94,12 +94,12 @@ class TestAgainstTransformers:
         rest = {i: outputs[i][5:] for i in (3, 1, 0, 2)}
         second = run.step(rest)
         for i in range(4):
-            assert np.array_equal(np.concatenate([first[i], second[i]]), whole[i])
+            assert np.array_equal(np.concatenate([first[i], second[i]]), alone[i])
 
 
 def generated(model, source, tokens=TOKENS):
     """Return transformers' greedy tokens."""
-    told = model.generate(
+    ids = model.generate(
         torch.tensor([source]),
         max_new_tokens=tokens,
         do_sample=False,
@@ -109,7 +109,7 @@ def generated(model, source, tokens=TOKENS):
         # transformers' cache has as many layers as the encoder
         use_cache=_layers(model.get_decoder()) == _layers(model.get_encoder()),
     )
-    return told[0, 1:].tolist()
+    return ids[0, 1:].tolist()
 
 
 def _layers(side):
@@ -123,32 +123,32 @@ def greedy(core, start, sources, *, waits=False):
         core.add(i, [start], SamplingParams(max_tokens=TOKENS, temperature=0, source=tuple(source)))
     if waits:
         core.start()
-    found, left = [[] for _ in sources], len(sources)
+    tokens, left = [[] for _ in sources], len(sources)
     while left:
         for event in core.wait_events(120_000):
             assert event.finish in (Finish.RUNNING, Finish.LENGTH), event
-            found[event.id].append(event.token)
+            tokens[event.id].append(event.token)
             left -= event.finish != Finish.RUNNING
-    return found
+    return tokens
 
 
 @pytest.mark.by_day("t5")
 def test_tokens_are_those_of_transformers(case):
     folder, sources, outputs, model = case
     start = outputs[0][0]
-    wanted = [generated(model, source) for source in sources]
-    assert all(len(set(tokens)) > 4 for tokens in wanted[:3])
+    expected = [generated(model, source) for source in sources]
+    assert all(len(set(tokens)) > 4 for tokens in expected[:3])
     with started(folder, **OPTIONS) as core:
-        assert greedy(core, start, sources) == wanted
+        assert greedy(core, start, sources) == expected
         # Prefixes of the decoder depend on the source, so none is shared.
-        assert greedy(core, start, sources[::-1]) == wanted[::-1]
+        assert greedy(core, start, sources[::-1]) == expected[::-1]
         assert core.stats().cached_tokens == 0
     # Pages for one source of 150 tokens and a little more: the core preempts, and encodes again.
-    with made(folder, **OPTIONS, kv_tokens=176) as core:
-        assert greedy(core, start, sources, waits=True) == wanted
+    with opened(folder, **OPTIONS, kv_tokens=176) as core:
+        assert greedy(core, start, sources, waits=True) == expected
         assert core.stats().preemptions > 0
     with started(folder, **OPTIONS, max_drafts=4) as core:  # of repetitions in the output
-        assert greedy(core, start, sources) == wanted
+        assert greedy(core, start, sources) == expected
         assert core.stats().drafted_tokens > 0
 
 
@@ -163,8 +163,8 @@ def test_wrong_sources_are_refused(case):
 
 
 def four_bits(folder, sources, outputs, target="cpu", activations="auto"):
-    made = compiled(folder, "q4f32_1", target=target, activations=activations)
-    run = Runner(made, device=target)
+    artifact = compiled(folder, "q4f32_1", target=target, activations=activations)
+    run = Runner(artifact, device=target)
     run.step(dict(enumerate(sources)), "encode")
     first = run.step({i: output[:7] for i, output in enumerate(outputs)})
     second = run.step({i: output[7:] for i, output in enumerate(outputs) if len(output) > 7})

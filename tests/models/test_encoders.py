@@ -76,11 +76,9 @@ HEADS = (
 )
 
 
-def _rename(path: Path, theirs: str, published: str) -> None:
+def _rename(path: Path, own: str, published: str) -> None:
     """Give the tensors of a checkpoint another first part of their names."""
-    tensors = {
-        name.replace(f"{theirs}.", f"{published}."): t for name, t in load_file(path).items()
-    }
+    tensors = {name.replace(f"{own}.", f"{published}."): t for name, t in load_file(path).items()}
     assert any(name.startswith(f"{published}.") for name in tensors)
     save_file(tensors, path, {"format": "pt"})
 
@@ -114,10 +112,10 @@ def test_four_bits_on_devices(name, kind, tmp_path):
     save(tmp_path, CASES[name])
     texts = [text[:50] for text in prompts_for(300)]
     here = Runner(compiled(tmp_path, "q4f32_1", activations="float"))
-    wanted = here.step(dict(enumerate(texts)), "embed")
+    expected = here.step(dict(enumerate(texts)), "embed")
     folder = compiled(tmp_path, "q4f32_1", target=kind)
     got = Runner(folder, device=kind).step(dict(enumerate(texts)), "embed")
     for i, text in enumerate(texts):
-        close(got[i][-1], wanted[i][-1])
+        close(got[i][-1], expected[i][-1])
         alone = Runner(folder, device=kind).step({0: text}, "embed")[0]
         assert np.array_equal(alone[-1], got[i][-1])

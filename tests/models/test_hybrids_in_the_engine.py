@@ -7,7 +7,7 @@ import torch
 
 from wherry.runtime.core.interface import SamplingParams
 
-from ..support.cores import greedy, made, started
+from ..support.cores import greedy, opened, started
 from ..support.tiny_models import compiled, save
 from .families import CASES
 
@@ -43,16 +43,16 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
     folder = compiled(tmp_path / "model")
 
     def expected(prompt, tokens=TOKENS):
-        told = model.generate(
+        output = model.generate(
             torch.tensor([prompt]), max_new_tokens=tokens, do_sample=False, eos_token_id=None
         )
-        return told[0, len(prompt) :].tolist()
+        return output[0, len(prompt) :].tolist()
 
-    wanted = [expected(prompt) for prompt in PROMPTS]
+    references = [expected(prompt) for prompt in PROMPTS]
     with engine(folder) as core:
-        assert greedy(core, PROMPTS, TOKENS) == wanted
+        assert greedy(core, PROMPTS, TOKENS) == references
         # The next turn continues with a snapshot, and has the tokens of a whole computation.
-        chat = [*PROMPTS[1], *wanted[1], 17, 4, 99]
+        chat = [*PROMPTS[1], *references[1], 17, 4, 99]
         before = core.stats()
         assert greedy(core, [chat], TOKENS) == [expected(chat)]
         computed = core.stats().prefill_tokens - before.prefill_tokens
@@ -63,7 +63,7 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
     # The core starts when all wait, so that they meet however long a step takes.
     short = [list(range(first, first + 15)) for first in (20, 60, 100, 140)]
     prompts = [list(range(150, 250)), *short]
-    with made(folder, **OPTIONS, kv_tokens=128) as core:
+    with opened(folder, **OPTIONS, kv_tokens=128) as core:
         assert greedy(core, prompts, TOKENS, start=True) == [expected(p) for p in prompts]
         # Without a KV cache a sequence takes no more memory as it grows.
         assert (core.stats().preemptions > 0) == (name != "mamba2")

@@ -62,11 +62,11 @@ def test_nearly_the_same_distribution(folders, kv_dtype):
 
 @pytest.mark.parametrize("kv_dtype", SMALLER)
 def test_company_and_chunks_do_not_matter(folders, kv_dtype):
-    whole = Runner(folders[kv_dtype]).step({0: PROMPT})[0]
+    at_once = Runner(folders[kv_dtype]).step({0: PROMPT})[0]
     other = Runner(folders[kv_dtype])
     for start, stop in ((0, 5), (5, 33), (33, 34), (34, 70)):
         step = other.step({7: [9, start], 0: PROMPT[start:stop], 8: [start]})
-        assert np.array_equal(step[0], whole[start:stop])
+        assert np.array_equal(step[0], at_once[start:stop])
 
 
 def test_what_targets_choose():

@@ -64,8 +64,8 @@ def test_llama_4(fields):
 def test_llama_4_ends_at_its_chunk():
     config, _ = read("llama4_text", attention_chunk_size=8192, max_position_embeddings=10485760)
     assert (config.context, config.longest) == (8192, 8192)
-    whole, _ = read("llama4_text", no_rope_layers=[0] * LAYERS, max_position_embeddings=65536)
-    assert (whole.context, whole.longest) == (65536, 65536)
+    unchunked, _ = read("llama4_text", no_rope_layers=[0] * LAYERS, max_position_embeddings=65536)
+    assert (unchunked.context, unchunked.longest) == (65536, 65536)
 
 
 def test_a_context_beyond_the_chunk_is_refused(tmp_path):

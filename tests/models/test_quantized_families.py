@@ -71,8 +71,8 @@ def family(request, tmp_path_factory):
 
 
 def logits(folder, prompt, target="cpu", activations="auto"):
-    made = compiled(folder, quant=SCHEME, target=target, activations=activations)
-    run = Runner(made, device=target)
+    artifact = compiled(folder, quant=SCHEME, target=target, activations=activations)
+    run = Runner(artifact, device=target)
     return np.concatenate([run.step({0: prompt[a:b]})[0] for a, b in CHUNKS])
 
 
@@ -109,9 +109,9 @@ def test_int8_activations_give_nearly_the_same_distribution(family):
     lost = divergence(expected, rounded)
     assert np.sort(differs)[decided].mean() <= bound
     assert np.sort(cost)[decided].mean() <= max(bound, 1.1 * np.sort(lost)[decided].mean())
-    whole = 10 * bound if routed else bound
-    assert differs.mean() <= whole
-    assert cost.mean() <= max(whole, 1.1 * lost.mean())
+    limit = 10 * bound if routed else bound
+    assert differs.mean() <= limit
+    assert cost.mean() <= max(limit, 1.1 * lost.mean())
 
 
 @pytest.mark.gpu

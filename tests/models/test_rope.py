@@ -56,11 +56,11 @@ def test_agrees_with_transformers(kind, seed):
     problems: list[str] = []
     rope = read_rope({"rope_parameters": given, "max_position_embeddings": longest}, problems)
     assert problems == []
-    ours = inv_freq(rope, rope.rotary_dim(head_dim), longest)
-    assert ours.inv_freq.dtype == np.float32
-    np.testing.assert_allclose(ours.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
-    assert ours.attention_factor == pytest.approx(scale, abs=1e-6)
-    assert ours.max_context == (longest if kind == "dynamic" else None)
+    frequencies = inv_freq(rope, rope.rotary_dim(head_dim), longest)
+    assert frequencies.inv_freq.dtype == np.float32
+    np.testing.assert_allclose(frequencies.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
+    assert frequencies.attention_factor == pytest.approx(scale, abs=1e-6)
+    assert frequencies.max_context == (longest if kind == "dynamic" else None)
 
 
 @pytest.mark.parametrize("given", [{}, {"factor": 3.0}, {"attention_factor": 1.2}])
@@ -82,12 +82,12 @@ def test_longrope_agrees_with_transformers(given):
     problems: list[str] = []
     rope = read_rope({"rope_parameters": given, **lengths}, problems)
     assert problems == []
-    ours = inv_freq(rope, rope.rotary_dim(16), 8192)
-    np.testing.assert_allclose(ours.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
-    assert ours.attention_factor == pytest.approx(scale, abs=1e-6)
-    assert ours.max_context == 1024
+    frequencies = inv_freq(rope, rope.rotary_dim(16), 8192)
+    np.testing.assert_allclose(frequencies.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
+    assert frequencies.attention_factor == pytest.approx(scale, abs=1e-6)
+    assert frequencies.max_context == 1024
     want, scale = ROPE_INIT_FUNCTIONS["longrope"](hf, seq_len=1025)
-    ours = inv_freq(replace(rope, long=True), rope.rotary_dim(16), 8192)
-    np.testing.assert_allclose(ours.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
-    assert ours.attention_factor == pytest.approx(scale, abs=1e-6)
-    assert ours.max_context == 8192
+    frequencies = inv_freq(replace(rope, long=True), rope.rotary_dim(16), 8192)
+    np.testing.assert_allclose(frequencies.inv_freq, want.numpy(), rtol=1e-6, atol=1e-9)
+    assert frequencies.attention_factor == pytest.approx(scale, abs=1e-6)
+    assert frequencies.max_context == 8192

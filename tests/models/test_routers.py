@@ -27,15 +27,15 @@ DECIDES += (".shared_expert_gate.weight", ".e_score_correction_bias")
 def test_a_half_would_lose_what_is_kept(tmp_path):
     case = CASES["deepseek_v3"]
     model = save(tmp_path / "model", case.model_type, **case.config)
-    theirs = {name: t.detach().numpy() for name, t in model.state_dict().items()}
+    tensors = {name: t.detach().numpy() for name, t in model.state_dict().items()}
     state = load_state(convert_model(str(tmp_path / "model"), tmp_path / "out", quant=SCHEME))
     mlp = "model.layers.1.mlp"
-    for ours, name in (
+    for param, name in (
         (f"{mlp}.e_score_correction_bias", f"{mlp}.gate.e_score_correction_bias"),
         (f"{mlp}.router.weight", f"{mlp}.gate.weight"),
     ):
-        assert (theirs[name].astype("f2") != theirs[name]).any()
-        assert state[ours].dtype == np.float32 and np.array_equal(state[ours], theirs[name])
+        assert (tensors[name].astype("f2") != tensors[name]).any()
+        assert state[param].dtype == np.float32 and np.array_equal(state[param], tensors[name])
     assert state["model.norm.weight"].dtype == np.float16
 
 

@@ -45,14 +45,14 @@ def model(folder, fields):
 @pytest.mark.parametrize("name", ["published", pytest.param("odd", marks=pytest.mark.nightly)])
 def test_logits(name, tmp_path):
     folder, reference = model(tmp_path, CASES[name])
-    made = compiled(folder)
-    whole = [Runner(made).step({0: p})[0] for p in PROMPTS]
-    for got, prompt in zip(whole, PROMPTS, strict=True):
+    artifact = compiled(folder)
+    at_once = [Runner(artifact).step({0: p})[0] for p in PROMPTS]
+    for got, prompt in zip(at_once, PROMPTS, strict=True):
         expected = reference.logits(prompt)
         assert np.abs(expected).max() > 0.5
         assert np.abs(got - expected).max() <= TOLERANCE
     # Chunks, and single rows in company: the same bits.
-    run, first = Runner(made), PROMPTS[0]
+    run, first = Runner(artifact), PROMPTS[0]
     parts = [run.step({0: first[:9], 1: PROMPTS[1]})[0]]
     parts += [run.step({2: PROMPTS[2][:2], 0: first[a:b]})[0] for a, b in ((9, 10), (10, 50))]
     # The rest from a copy of the state, as the engine does with a snapshot.
@@ -60,7 +60,7 @@ def test_logits(name, tmp_path):
     run.sequences[7].length = 50
     run.copy_slot(0, 7)
     parts.append(run.step({7: first[50:]})[7])
-    assert np.array_equal(np.concatenate(parts), whole[0])
+    assert np.array_equal(np.concatenate(parts), at_once[0])
 
 
 def rounded(weights, scheme):

@@ -18,7 +18,15 @@ from wherry.compiler.load import describe
 from wherry.compiler.weight_cache import load_state
 from wherry.errors import ModelError
 
-from ..support.tiny_models import COMMON, OFFSET_NORMS, WHOLE, Runner, compiled, randomise, save
+from ..support.tiny_models import (
+    COMMON,
+    OFFSET_NORMS,
+    WITH_PARTS,
+    Runner,
+    compiled,
+    randomise,
+    save,
+)
 from .families import CASES
 from .test_against_transformers import close
 
@@ -67,7 +75,7 @@ VISION = {
     },
     "llava": {**SIGLIP, "model_type": "clip_vision_model"},
     "mistral3": {**SIGLIP, "model_type": "pixtral", "head_dim": 16},
-    "muse_glimmer": WHOLE["muse_glimmer_text"][1]["vision_config"],
+    "muse_glimmer": WITH_PARTS["muse_glimmer_text"][1]["vision_config"],
     "qwen2_5_vl": {**QWEN, "out_hidden_size": 64, "fullatt_block_indexes": [0]},
     "qwen2_vl": {**QWEN, "embed_dim": 32, "hidden_size": 64},
     "qwen3_5": {**QWEN, "out_hidden_size": 64},
@@ -84,9 +92,9 @@ NAMES = [
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("name", NAMES)
-def test_text_is_computed_as_in_the_whole(name, tmp_path, caplog):
+def test_text_is_computed_as_in_the_full_model(name, tmp_path, caplog):
     sizes = {n: v for n, v in COMMON.items() if not n.endswith("token_id")}
-    whole = transformers.AutoConfig.for_model(
+    full = transformers.AutoConfig.for_model(
         name,
         text_config={**sizes, **TEXT[name]},
         vision_config=VISION[name],
@@ -94,14 +102,14 @@ def test_text_is_computed_as_in_the_whole(name, tmp_path, caplog):
         **{f"{kind}_token_id": 300 + i for i, kind in enumerate(("image", "video"))},
     )
     torch.manual_seed(1)
-    model = transformers.AutoModelForImageTextToText.from_config(whole).float().eval()
+    model = transformers.AutoModelForImageTextToText.from_config(full).float().eval()
     randomise(model, 1 if f"{name}_".startswith(OFFSET_NORMS) else 0)
     model.save_pretrained(tmp_path)
     prompt = np.random.default_rng(3).integers(3, 290, 40).tolist()
     with torch.no_grad():
         expected = model(torch.tensor([prompt])).logits[0].numpy()
     if name == "cohere2_vision":  # transformers multiplies by it in the text model alone
-        expected = expected * whole.text_config.logit_scale
+        expected = expected * full.text_config.logit_scale
     with caplog.at_level(logging.WARNING):
         folder = compiled(tmp_path)
     close(Runner(folder).step({0: prompt})[0], expected)
@@ -110,21 +118,21 @@ def test_text_is_computed_as_in_the_whole(name, tmp_path, caplog):
     assert "text_config" not in json.loads((folder / "config.json").read_text())
 
 
-def test_text_is_found_in_a_folder_of_parts(tmp_path):
+def test_text_is_read_from_a_folder_of_parts(tmp_path):
     """The parts are a text model's under the names that the whole has for them."""
-    alone, whole = tmp_path / "alone", tmp_path / "whole"
+    alone, full = tmp_path / "alone", tmp_path / "whole"
     save(alone, f"{UNBUILT}_text", **CASES[UNBUILT].config)
     tensors = {
         name.replace("model.", "model.language_model.", 1): value
         for name, value in load_file(alone / "model.safetensors").items()
     }
-    whole.mkdir()
-    save_file({**tensors, "model.vision_tower.x": torch.zeros(2)}, whole / "model.safetensors")
+    full.mkdir()
+    save_file({**tensors, "model.vision_tower.x": torch.zeros(2)}, full / "model.safetensors")
     own = json.loads((alone / "config.json").read_text())
-    (whole / "config.json").write_text(json.dumps({"model_type": UNBUILT, "text_config": own}))
-    made, expected = (convert_model(str(folder), quant="q0f32") for folder in (whole, alone))
-    assert load_state(made).keys() == load_state(expected).keys()
-    assert all(np.array_equal(v, load_state(expected)[n]) for n, v in load_state(made).items())
+    (full / "config.json").write_text(json.dumps({"model_type": UNBUILT, "text_config": own}))
+    converted, expected = (convert_model(str(folder), quant="q0f32") for folder in (full, alone))
+    assert load_state(converted).keys() == load_state(expected).keys()
+    assert all(np.array_equal(v, load_state(expected)[n]) for n, v in load_state(converted).items())
 
 
 def test_the_configuration_that_gemma_3_4b_comes_with(tmp_path):
@@ -151,10 +159,10 @@ def test_the_configuration_that_gemma_3_4b_comes_with(tmp_path):
         "vision_config": {"hidden_size": 1152, "model_type": "siglip_vision_model"},
     }
     (tmp_path / "config.json").write_text(json.dumps(given))
-    found = describe(read_folder(tmp_path))
+    described = describe(read_folder(tmp_path))
     official = transformers.AutoConfig.for_model(**given).text_config
-    config = found.config
-    assert found.folder.text and found.arch.name == "gemma3_text"
+    config = described.config
+    assert described.folder.text and described.arch.name == "gemma3_text"
     for name in ("vocab_size", "num_attention_heads", "num_key_value_heads", "head_dim"):
         assert getattr(config, name) == getattr(official, name)
     assert (config.rope.theta, config.rope.factor, config.local_rope.theta) == (1e6, 8.0, 1e4)

@@ -27,8 +27,8 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
     expected = []
     for prompt in prompts:
         ids = torch.tensor([prompt])
-        told = model.generate(ids, max_new_tokens=TOKENS, do_sample=False, eos_token_id=None)
-        expected.append(told[0, len(prompt) :].tolist())
+        output = model.generate(ids, max_new_tokens=TOKENS, do_sample=False, eos_token_id=None)
+        expected.append(output[0, len(prompt) :].tolist())
     folder = compiled(tmp_path / "model")
     assert greedy(folder, prompts, TOKENS) == expected
     # Layers with a window get fewer pages than the others.

@@ -91,7 +91,7 @@ def test_a_net_for_the_rest(tmp_path, monkeypatch):
     with pytest.raises(ModelError, match=r"^own$"), about_config("boat"):
         raise ModelError("own")
     (tmp_path / "config.json").write_text(json.dumps(complete_config("llama")))
-    found = describe(read_folder(tmp_path))
-    monkeypatch.setattr(type(found.config), "biases", lambda self: [][1])
+    described = describe(read_folder(tmp_path))
+    monkeypatch.setattr(type(described.config), "biases", lambda self: [][1])
     with pytest.raises(ModelError, match="IndexError"):
-        parameters(found.arch, found.config)
+        parameters(described.arch, described.config)

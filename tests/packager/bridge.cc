@@ -119,7 +119,7 @@ int main(int, char** arguments) {
   if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
   using OnLoad = jint (*)(JavaVM*, void*);
   if (reinterpret_cast<OnLoad>(dlsym(library, "JNI_OnLoad"))(&machine, nullptr) < 0) return 1;
-  const int held = globals;
+  const int globals_before = globals;
 
   const auto open = native<jlong (*)(JNIEnv*, jclass, jbyteArray, jbyteArray, jobject)>("open");
   const auto start = native<jlong (*)(JNIEnv*, jclass, jlong, jbyteArray, jobject)>("start");
@@ -130,6 +130,7 @@ int main(int, char** arguments) {
   start(&environment, nullptr, app, bytes(arguments[3]), handle<jobject>(&owner));
   std::printf("%s\n", answer.get_future().get().c_str());
   close(&environment, nullptr, app);
-  std::fprintf(stderr, "left: %d %d %d\n", globals - held, frames.load(), attached.load());
+  std::fprintf(stderr, "left: %d %d %d\n", globals - globals_before, frames.load(),
+               attached.load());
   return 0;
 }

@@ -17,5 +17,5 @@ def test_the_library_has(name):
 @pytest.mark.parametrize(
     "name", ["_ZTIN6wherry7ScannerE", "_ZTI7Scanner", "_ZN6wherry3runEv", "TVM"]
 )
-def test_ours_are_not_there(name):
+def test_symbols_of_this_project_are_not_there(name):
     assert not in_cpp_library(name)

@@ -38,21 +38,21 @@ def packed(tmp_path_factory):
     """The demo for CPUs and for Metal, in float32. Compiles the core."""
     fake = fake_metal.library()
 
-    def found(text, host):
+    def requirement(text, host):
         if text != "metal":
             return find(text, host)
         return replace(find(text), hosts=(THERE.host,)).on(hosts.find(host))
 
     def compiler_for(one):
-        made = compilers.compiler_for(one)
+        compiler = compilers.compiler_for(one)
         # It comes before what needs it, and some linkers leave out what nothing before it needs.
         linked = f"-Wl,--no-as-needed {fake} -lobjc"
         flags = dict.fromkeys(("CMAKE_SHARED_LINKER_FLAGS", "CMAKE_EXE_LINKER_FLAGS"), linked)
-        return replace(made, definitions={**made.definitions, **flags})
+        return replace(compiler, definitions={**compiler.definitions, **flags})
 
     out = tmp_path_factory.mktemp("metal") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choices, "find_target", found)
+        patch.setattr(choices, "find_target", requirement)
         patch.setattr(package, "compiler_for", compiler_for)
         compiled = {
             device: ensure_artifact(
@@ -65,13 +65,13 @@ def packed(tmp_path_factory):
             )
             for device in ("cpu", "metal")
         }
-        made = package.write_package(out, {"demo": {THERE.name: compiled}}, [THERE])
-    assert not made.missing
+        written = package.write_package(out, {"demo": {THERE.name: compiled}}, [THERE])
+    assert not written.missing
     return out
 
 
 @pytest.fixture(scope="module")
-def talk(packed, tmp_path_factory):
+def chat(packed, tmp_path_factory):
     """Load the package in a program, and let it answer: (text, statistics)."""
     folder = tmp_path_factory.mktemp("talk")
     library = packed / "lib" / THERE.name / "libwherry.so"
@@ -96,10 +96,10 @@ def talk(packed, tmp_path_factory):
     return run
 
 
-def test_a_load_takes_the_gpu_and_else_the_cpu(talk):
-    text, statistics = talk()
+def test_a_load_takes_the_gpu_and_else_the_cpu(chat):
+    text, statistics = chat()
     assert (statistics["device"], statistics["passed_over"]) == ("metal", [])
-    again, statistics = talk(WHERRY_FAKE_METAL_FAMILY="1006")  # A13
+    again, statistics = chat(WHERRY_FAKE_METAL_FAMILY="1006")  # A13
     assert statistics["device"] == "cpu" and again == text and len(set(text.split())) > 4
     (passed,) = statistics["passed_over"]
     assert passed["code"] == "metal" and "uses SIMD groups" in passed["reason"]

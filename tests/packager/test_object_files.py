@@ -40,10 +40,10 @@ def compiled(folder, triple, source=SOURCE, name="it"):
 
 @pytest.mark.parametrize("triple", FORMATS)
 def test_symbols_of_an_object_file(tmp_path, triple):
-    (found,) = object_files.read(compiled(tmp_path, triple))
-    assert (found.format, found.arch, found.platform) == FORMATS[triple]
-    assert found.defined == {"mine", "replaced", "asks"}
-    assert found.undefined == {"other"}  # without a definition, `optional` is null
+    (file,) = object_files.read(compiled(tmp_path, triple))
+    assert (file.format, file.arch, file.platform) == FORMATS[triple]
+    assert file.defined == {"mine", "replaced", "asks"}
+    assert file.undefined == {"other"}  # without a definition, `optional` is null
 
 
 @pytest.mark.parametrize("tool", ["ar", "llvm-ar"])
@@ -56,9 +56,9 @@ def test_a_library_needs_what_none_of_its_files_has(tmp_path, tool):
     )
     library = tmp_path / "lib.a"
     subprocess.run([tool, "qcs", str(library), str(first), str(second)], check=True)
-    found = object_files.read(library)
-    assert [file.name for file in found] == [first.name, second.name]
-    assert object_files.undefined(found) == {"last"}
+    files = object_files.read(library)
+    assert [file.name for file in files] == [first.name, second.name]
+    assert object_files.undefined(files) == {"last"}
 
 
 def test_what_is_no_library_is_said(tmp_path):

@@ -42,7 +42,7 @@ def android(tmp_path_factory):
 
 
 @pytest.mark.cpu
-def test_without_an_ndk_it_says_what_was_made_and_what_to_type(android):
+def test_without_an_ndk_it_says_what_was_written_and_what_to_type(android):
     check_objects(*android, {"android": "aarch64"})
 
 
@@ -116,8 +116,8 @@ def check_assets(out, missing):
     headers = {p.name for p in (out / "include").iterdir()}
     assert {"wherry.h", "wherry_app.h", "module.modulemap"} <= headers
     assert set(index["missing"]) == missing
-    for made in index["libraries"]:
-        assert (out / made["path"]).stat().st_size == made["size"]
+    for library in index["libraries"]:
+        assert (out / library["path"]).stat().st_size == library["size"]
 
 
 def read_manifest_of_assets(folder: Path) -> dict:
@@ -126,7 +126,7 @@ def read_manifest_of_assets(folder: Path) -> dict:
     return raw
 
 
-def test_an_ndk_is_found_where_it_is_named(monkeypatch, tmp_path):
+def test_an_ndk_is_used_where_it_is_named(monkeypatch, tmp_path):
     for name in ("ANDROID_NDK_HOME", "ANDROID_NDK_ROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT"):
         monkeypatch.delenv(name, raising=False)
     assert compilers.ndk() is None
@@ -152,11 +152,11 @@ def test_an_xcframework_is_written_without_a_mac(tmp_path):
     xcframework.write_info(tmp_path, slices)
     info = plistlib.loads((tmp_path / "Info.plist").read_bytes())
     assert (info["CFBundlePackageType"], info["XCFrameworkFormatVersion"]) == ("XFWK", "1.0")
-    found = {
+    written = {
         one["LibraryIdentifier"]: (one["SupportedPlatform"], one.get("SupportedPlatformVariant"))
         for one in info["AvailableLibraries"]
     }
-    assert found == {
+    assert written == {
         "ios-arm64": ("ios", None),
         "ios-arm64-simulator": ("ios", "simulator"),
         "ios-arm64-maccatalyst": ("ios", "maccatalyst"),
@@ -236,7 +236,7 @@ class Machine:
         return done
 
 
-def told(answer):
+def text_of(answer):
     """The text of an answer, which is more than one word again and again."""
     text = json.loads(answer.splitlines()[0])["choices"][0]["message"]["content"]
     assert len(set(text.split())) > 4
@@ -250,21 +250,21 @@ def test_programs_link_a_package_and_answer(linux, tmp_path):
     index = json.loads((linux / package.INDEX).read_text())
     (model,) = index["models"]
     folder, request = linux / model["folder"], json.dumps(REQUEST)
-    sizes = {made["path"]: made["size"] for made in index["libraries"]}
+    sizes = {entry["path"]: entry["size"] for entry in index["libraries"]}
     texts = []
     for name in LINUX:
         machine, packed = Machine(name, linux), tmp_path / f"{name}-packed"
         for kind in ("a", "so"):
             library = machine.libraries / f"libwherry.{kind}"
-            talk = machine.compiled("talk.cc", tmp_path / f"{name}-{kind}", library)
-            done = machine.run(talk, folder, packed, request)
-            texts.append(told(done.stdout))
+            chat = machine.compiled("talk.cc", tmp_path / f"{name}-{kind}", library)
+            done = machine.run(chat, folder, packed, request)
+            texts.append(text_of(done.stdout))
             before, peak = map(int, done.stderr.split())  # kB
             assert 1000 * (peak - before) <= model["memory"]["weights"] + 30_000_000
         java = [f"-I{jdk() / 'include'}", f"-I{jdk() / 'include' / 'linux'}"]
         bridge = machine.compiled("bridge.cc", tmp_path / f"{name}-bridge", *java)
         done = machine.run(bridge, machine.libraries / "libwherry.so", folder, request)
-        texts.append(told(done.stdout))
+        texts.append(text_of(done.stdout))
         refusal, left = done.stderr.splitlines()
         assert refusal.startswith("-2: /none is no compiled model")
         assert left == "left: 0 0 0"  # references, frames of them, threads
@@ -290,12 +290,12 @@ def test_each_cpu_gets_the_highest_level_that_it_has(linux, tmp_path):
         set(LEVELS.values()), reverse=True
     )
     machine = Machine("linux-aarch64", linux)
-    talk = machine.compiled("talk.cc", tmp_path / "talk", machine.libraries / "libwherry.a")
+    chat = machine.compiled("talk.cc", tmp_path / "talk", machine.libraries / "libwherry.a")
     texts = set()
     for cpu, code in LEVELS.items():
         # An older CPU ends by an illegal instruction in code for a newer one.
-        done = machine.run(talk, linux / model["folder"], tmp_path, json.dumps(REQUEST), cpu=cpu)
-        texts.add(told(done.stdout))
+        done = machine.run(chat, linux / model["folder"], tmp_path, json.dumps(REQUEST), cpu=cpu)
+        texts.add(text_of(done.stdout))
         stats = json.loads(done.stdout.splitlines()[1])
         assert (stats["device"], stats["code"]) == ("cpu", code)
         missing = {"cpu:armv8-a+dotprod+i8mm": "i8mm", "cpu:armv8-a+dotprod": "asimddp"}
@@ -317,12 +317,12 @@ def test_apple_s_libraries_need_nothing_that_is_not_there(tmp_path):
     done = wherry(*words, timeout=1800)
     assert done.returncode == 0, done.stderr
     library = out / xcframework.NAME / "ios-arm64" / "libwherry.a"
-    found = object_files.read(library)
-    assert {(o.format, o.arch, o.platform) for o in found} == {("Mach-O", "aarch64", "ios 16.0")}
-    defined = frozenset().union(*(o.defined for o in found))
+    files = object_files.read(library)
+    assert {(o.format, o.arch, o.platform) for o in files} == {("Mach-O", "aarch64", "ios 16.0")}
+    defined = frozenset().union(*(o.defined for o in files))
     assert defined >= RUNTIME and "wherry_engine_step" in defined
     # What newer systems' libc++ has is not called.
-    assert not [name for name in object_files.undefined(found) if "__hash_memory" in name]
+    assert not [name for name in object_files.undefined(files) if "__hash_memory" in name]
     main, zig = tmp_path / "main.o", compilers.zig_folder() / "zig"
     source = tmp_path / "main.c"
     body = "int main(void) { return wherry_app_abi_version(); }"

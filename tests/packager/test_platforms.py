@@ -109,11 +109,11 @@ def test_a_plugin_takes_headers_that_an_ndk_has(monkeypatch, tmp_path):
     (headers,) = drivers.requirements(linux, ["vulkan"])
     assert headers.installed == str(tmp_path / "include")
     assert drivers.requirements(android, ["vulkan"]) == ()
-    told = dict(drivers.definitions(linux, ["vulkan", "opencl"]))
-    assert told["WHERRY_DRIVERS"] == "opencl;vulkan"
-    assert told["WHERRY_VULKAN_HEADERS"] == str(tmp_path / "include")
-    told = dict(drivers.definitions(android, ["vulkan"]))
-    assert told == {"WHERRY_DRIVERS": "vulkan", "WHERRY_VULKAN_HEADERS": ""}
+    definitions = dict(drivers.definitions(linux, ["vulkan", "opencl"]))
+    assert definitions["WHERRY_DRIVERS"] == "opencl;vulkan"
+    assert definitions["WHERRY_VULKAN_HEADERS"] == str(tmp_path / "include")
+    definitions = dict(drivers.definitions(android, ["vulkan"]))
+    assert definitions == {"WHERRY_DRIVERS": "vulkan", "WHERRY_VULKAN_HEADERS": ""}
 
 
 def test_an_app_of_apple_s_links_what_the_plugin_calls(tmp_path):

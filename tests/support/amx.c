@@ -24,13 +24,13 @@ static int fits(int right, const char* what) {
 
 // Returns the first problem since the last call, or "".
 const char* emulated_problem(void) {
-  static char found[sizeof problem];
+  static char reported[sizeof problem];
   if (__atomic_exchange_n(&configured, 0, __ATOMIC_SEQ_CST) != 0) {
     fits(0, "tiles are not released");
   }
-  memcpy(found, problem, sizeof found);
+  memcpy(reported, problem, sizeof reported);
   problem[0] = 0;
-  return found;
+  return reported;
 }
 
 static int is_configured(int8_t t) {

@@ -50,12 +50,12 @@ class ArmMachine:
         subprocess.run(command, check=True)
 
         def call(*arrays: np.ndarray) -> list[np.ndarray]:
-            given, made = program.with_suffix(".in"), program.with_suffix(".out")
+            given, results = program.with_suffix(".in"), program.with_suffix(".out")
             given.write_bytes(b"".join(map(_tensor, arrays)))
-            run = [_EMULATOR, "-cpu", self.core, str(program), str(given), str(made)]
+            run = [_EMULATOR, "-cpu", self.core, str(program), str(given), str(results)]
             done = subprocess.run(run, capture_output=True, text=True, timeout=120)
             assert done.returncode == 0, f"{done.returncode}: {done.stderr}"
-            last = np.frombuffer(made.read_bytes(), arrays[-1].dtype)
+            last = np.frombuffer(results.read_bytes(), arrays[-1].dtype)
             return [*arrays[:-1], last.reshape(arrays[-1].shape)]
 
         return call

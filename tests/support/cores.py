@@ -15,7 +15,7 @@ from wherry.runtime.load.loading import device_of
 
 
 @contextmanager
-def made(folder: Path, **config: Any):
+def opened(folder: Path, **config: Any):
     """Make a core of a compiled model on the device it is for, with two threads; start it later."""
     manifest = read_manifest(folder)
     where = device_of(manifest)
@@ -29,8 +29,8 @@ def made(folder: Path, **config: Any):
 
 @contextmanager
 def started(folder: Path, **config: Any):
-    """Start a core as `made` returns it."""
-    with made(folder, **config) as core:
+    """Start a core as `opened` returns it."""
+    with opened(folder, **config) as core:
         core.start()
         yield core
 

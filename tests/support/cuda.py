@@ -45,9 +45,9 @@ def _compiled(sources: list[Path], out: Path, *options: str | Path) -> Path:
 @cache
 def folder() -> Path:
     """Where libraries lie as long as this process lives."""
-    made = tempfile.TemporaryDirectory(prefix="wherry-cuda-")
-    _KEPT.append(made)
-    return Path(made.name)
+    directory = tempfile.TemporaryDirectory(prefix="wherry-cuda-")
+    _KEPT.append(directory)
+    return Path(directory.name)
 
 
 @cache

@@ -25,9 +25,9 @@ def endless_demo(folder: Path) -> Path:
     Args:
         folder: where the changed checkpoint goes, as `endless`.
     """
-    made = folder / "endless"
-    shutil.copytree(_DEMO, made)
+    artifact = folder / "endless"
+    shutil.copytree(_DEMO, artifact)
     for name, changes in _CHANGES.items():
-        values = json.loads((made / name).read_text())
-        (made / name).write_text(json.dumps(values | changes))
-    return Path(ensure_artifact(str(made), target="cpu"))
+        values = json.loads((artifact / name).read_text())
+        (artifact / name).write_text(json.dumps(values | changes))
+    return Path(ensure_artifact(str(artifact), target="cpu"))

@@ -33,15 +33,17 @@ def library() -> Path:
         if os.environ.get(metal.REQUIRED):
             pytest.fail(message)
         pytest.skip(message)
-    made = metal.folder() / "objective-c"
-    made.mkdir()
+    runtime = metal.folder() / "objective-c"
+    runtime.mkdir()
     for source in (*SOURCES.glob("*.m"), SOURCES / "send.S"):
         flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-objc-root-class"]
         flags = flags if source.suffix == ".m" else []
-        _run(compiler, *flags, "-O1", "-g", "-fPIC", "-c", source, "-o", made / f"{source.name}.o")
+        _run(
+            compiler, *flags, "-O1", "-g", "-fPIC", "-c", source, "-o", runtime / f"{source.name}.o"
+        )
     sources = [*SOURCES.glob("*.cc"), metal.HERE / "emulator.cc"]
-    options = [f"-I{metal.HERE}", *metal.package_options(), *made.glob("*.o"), "-lobjc"]
-    return metal.compiled(sources, made / "libfake_metal.so", "-O1", *options)
+    options = [f"-I{metal.HERE}", *metal.package_options(), *runtime.glob("*.o"), "-lobjc"]
+    return metal.compiled(sources, runtime / "libfake_metal.so", "-O1", *options)
 
 
 def _has_objective_c(compiler: str) -> bool:

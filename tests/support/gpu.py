@@ -46,15 +46,15 @@ def device(kind: str) -> tvm.runtime.Device:
         open_runtime(kind)
     except ToolchainError as e:  # built without the headers that it takes
         missing(kind, str(e))
-    found = tvm.device(kind, 0)
-    if not found.exist:
+    handle = tvm.device(kind, 0)
+    if not handle.exist:
         missing(kind, f"no {kind} device")
     if toolchain := find(kind).toolchain:
         try:
             require(kind, toolchain.requirements())
         except ToolchainError as e:
             missing(kind, str(e))
-    return found
+    return handle
 
 
 def build(kind: str, func: PrimFunc) -> Callable[..., list[np.ndarray]]:

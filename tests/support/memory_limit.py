@@ -60,10 +60,10 @@ def limited(limit: int) -> Iterator[Limited]:
         _missing(f"no memory cgroup can be made here: {e}")
     try:
         try:
-            made = Limited(folder, limit)
+            cgroup = Limited(folder, limit)
         except OSError as e:
             _missing(f"no memory cgroup can be limited here: {e}")
-        yield made
+        yield cgroup
     finally:
         for _ in range(100):  # a process leaves its cgroup some time after its end
             try:

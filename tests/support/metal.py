@@ -37,13 +37,13 @@ AXES = [f"{scope}.{axis}" for scope in ("blockIdx", "threadIdx") for axis in "xy
 @cache
 def clang() -> str:
     """Path of clang++, or a skip."""
-    found = next(filter(None, map(shutil.which, CLANGS)), None)
-    if found is None:
+    program = next(filter(None, map(shutil.which, CLANGS)), None)
+    if program is None:
         message = "no clang++ to compile Metal's language with; apt-get install clang"
         if os.environ.get(REQUIRED):
             pytest.fail(message)
         pytest.skip(message)
-    return found
+    return program
 
 
 def compiled(sources: list[Path], out: Path, *options: str | Path) -> Path:
@@ -91,9 +91,9 @@ def lanes(count: int) -> Iterator[None]:
 @cache
 def folder() -> Path:
     """Where libraries lie as long as this process lives."""
-    made = tempfile.TemporaryDirectory(prefix="wherry-metal-")
-    _KEPT.append(made)
-    return Path(made.name)
+    directory = tempfile.TemporaryDirectory(prefix="wherry-metal-")
+    _KEPT.append(directory)
+    return Path(directory.name)
 
 
 _KEPT: list[tempfile.TemporaryDirectory[str]] = []

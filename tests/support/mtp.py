@@ -128,15 +128,15 @@ class WithBlock:
 
     def _longer(self, like: str, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of a model with the block's layers after the others."""
-        made = {**fields, **self.wiring.fields}
-        made["num_hidden_layers"] = self.layers + len(self.wiring.layers)
+        config = {**fields, **self.wiring.fields}
+        config["num_hidden_layers"] = self.layers + len(self.wiring.layers)
         for name, more in self.wiring.more.items():
             own = fields.get(name)
-            made[name] = [*(own or self._usual(like, fields, name)), *more]
+            config[name] = [*(own or self._usual(like, fields, name)), *more]
         for name in ("mlp_layer_types",):
             if name in fields and name not in self.wiring.more:
-                made[name] = [*fields[name], "sparse"]
-        return made
+                config[name] = [*fields[name], "sparse"]
+        return config
 
     def _usual(self, like: str, fields: dict[str, Any], name: str) -> list[str]:
         """A list that a configuration has by default."""
@@ -155,9 +155,9 @@ class WithBlock:
         own, file = self.wiring, folder / "model.safetensors"
         stored = {self._stored(name): tensor for name, tensor in load_file(file).items()}
         norms = {"embedding": own.embedding, "hidden": own.hidden, "norm": own.norm}
-        for name, theirs in norms.items():
-            if theirs is not None:
-                stored[f"{self.named(theirs)}.weight"] = self.norms[name]
+        for name, source in norms.items():
+            if source is not None:
+                stored[f"{self.named(source)}.weight"] = self.norms[name]
         stored[f"{self.named(own.linear)}.weight"] = self.linear
         if own.copies:
             first = self.named(own.layers[0])
@@ -182,10 +182,10 @@ class WithBlock:
 
     def _stored(self, name: str) -> str:
         """The publisher's name of a tensor of the longer model."""
-        found = re.match(r"(?:model|backbone)\.layers\.(\d+)\.(.*)", name)
-        if found is None or int(found[1]) < self.layers:
+        match = re.match(r"(?:model|backbone)\.layers\.(\d+)\.(.*)", name)
+        if match is None or int(match[1]) < self.layers:
             return name
-        return f"{self.named(self.wiring.layers[int(found[1]) - self.layers])}.{found[2]}"
+        return f"{self.named(self.wiring.layers[int(match[1]) - self.layers])}.{match[2]}"
 
     def hidden(self, tokens: list[int]) -> Rows:
         """What the block reads of each token: the input or the result of the last norm, [n, d]."""

@@ -33,13 +33,13 @@ def random_stored(
     """Stored tensors of random weights in any of these schemes."""
     if isinstance(scheme, AffineQuant):
         return random_affine(scheme, rows, columns, seed)
-    for kinds, made in (
+    for kinds, array in (
         (FLOATS_8, random_floats),
         (TERNARIES, random_ternary),
         (TRELLISES, random_trellis),
     ):
         if scheme in kinds:
-            return made(scheme, rows, columns, seed)
+            return array(scheme, rows, columns, seed)
     return scheme.split(random_blocks(scheme.name, rows, columns, seed))
 
 
@@ -91,11 +91,11 @@ def random_floats(
     codes[0] &= 0x87
     shapes = {t.name.rpartition(".")[2]: t.shape for t in scheme.stored("x.weight", codes.shape)}
     scale = rng.uniform(0.001, 0.004, shapes["q_scale"]).astype(np.float32)
-    made = {"q_weight": codes.view("<u4").astype(np.uint32), "q_scale": scale}
+    stored = {"q_weight": codes.view("<u4").astype(np.uint32), "q_scale": scale}
     if "q_sub" in shapes:
         words = np.uint32(0x7D7F7E80)  # powers of two around one
-        made["q_sub"] = np.full(shapes["q_sub"], words, np.uint32)
-    return made
+        stored["q_sub"] = np.full(shapes["q_sub"], words, np.uint32)
+    return stored
 
 
 def random_trellis(

@@ -102,7 +102,7 @@ class OutputParser:
         self, family, tools: Tools = Tools(), thoughts=None, *, opened=False, most=None, custom=()
     ) -> None:
         self._api = _library()
-        asked = {
+        options = {
             "family": getattr(family, "name", family),
             "tools": tools.schemas,
             "held": tools.held,
@@ -111,7 +111,7 @@ class OutputParser:
             "most": most,
             "custom": list(custom),
         }
-        data = json.dumps(asked).encode()
+        data = json.dumps(options).encode()
         self._handle = self._api.wherry_reader_open(data, len(data))
         assert self._handle, self._api.wherry_reader_error()
         weakref.finalize(self, self._api.wherry_reader_close, self._handle)

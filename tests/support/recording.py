@@ -69,8 +69,11 @@ class Recorder:
             with self.preset.toolchain.active() if self.preset.toolchain else nullcontext():
                 tvm.compile(module, target=target).export_library(str(place / "kernel.so"))
             test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
-            told = {"test": test, FLOAT_BITS: json.loads(str(func.attrs.get(FLOAT_BITS, "{}")))}
-            (place / "kernel.json").write_text(json.dumps(told))
+            description = {
+                "test": test,
+                FLOAT_BITS: json.loads(str(func.attrs.get(FLOAT_BITS, "{}"))),
+            }
+            (place / "kernel.json").write_text(json.dumps(description))
         return place
 
 

@@ -97,7 +97,7 @@ def build(path: Path, name: str, pause: int = 0) -> Path:
 
 
 @dataclass(frozen=True)
-class Speech:
+class ScriptedText:
     """Write a folder's files besides its library: tokenizer, template, and the answers.
 
     Attributes:
@@ -114,17 +114,17 @@ class Speech:
     max_batch: int = 4
 
 
-def write(folder: Path, library: Path, name: str, speech: Speech) -> Path:
+def write(folder: Path, library: Path, name: str, text: ScriptedText) -> Path:
     """Fill `folder`, which is made."""
     folder.mkdir(parents=True)
     os.link(library, folder / "model.so")
-    speech.tokenizer.save(str(folder / "tokenizer.json"))
-    config = {**speech.special, "chat_template": speech.template}
+    text.tokenizer.save(str(folder / "tokenizer.json"))
+    config = {**text.special, "chat_template": text.template}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": speech.eos}))
-    script = np.full(CONTEXT, speech.eos, "int32")
-    begin = speech.prompt - 1  # the prompt's last token
-    script[begin : begin + len(speech.said)] = speech.said
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": text.eos}))
+    script = np.full(CONTEXT, text.eos, "int32")
+    begin = text.prompt - 1  # the prompt's last token
+    script[begin : begin + len(text.said)] = text.said
     _write_weights(folder, script)
     files = {path.name: artifact.record(path) for path in folder.iterdir()}
     manifest = artifact.Manifest(
@@ -137,7 +137,7 @@ def write(folder: Path, library: Path, name: str, speech: Speech) -> Path:
         architecture={"name": "scripted", "config": {}},
         quantization="none",
         target={"name": "cpu", "kind": "llvm"},
-        deployment={"context": CONTEXT, "max_batch": speech.max_batch},
+        deployment={"context": CONTEXT, "max_batch": text.max_batch},
         memory={},
         capabilities=(),
         library="model.so",

@@ -33,14 +33,14 @@ def _scale(scheme: GroupQuant, w: np.ndarray) -> np.floating:
     largest = abs(largest) if -largest in w else largest
     if abs(largest) < F(2.0**-100):
         return np.dtype(scheme.float_dtype).type(0)
-    best, found = F(0), F(0)
+    best, scale = F(0), F(0)
     for k in scheme.levels.tried:
         q = _rounded(scheme, w / largest * F(k))
         a, b = _sum(w / largest * q), _sum(q * q)
         if b > 0 and a * a / b > best:
-            best, found = a * a / b, largest * (a / b)
+            best, scale = a * a / b, largest * (a / b)
     with np.errstate(over="ignore"):
-        return scheme.stored_scales(np.array([found]))[0]
+        return scheme.stored_scales(np.array([scale]))[0]
 
 
 def _rounded(scheme: GroupQuant, x: np.ndarray | np.floating) -> np.ndarray:

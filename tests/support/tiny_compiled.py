@@ -38,11 +38,11 @@ def _library() -> Any:
 
 
 def _write_tokenizer(folder: Path, vocab: int) -> None:
-    made = Tokenizer(models.WordLevel({f"t{i}": i for i in range(vocab)}, unk_token="t0"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    made.decoder = decoders.WordPiece(prefix="##", cleanup=False)
-    made.add_special_tokens([AddedToken("t0", special=True)])
-    made.save(str(folder / "tokenizer.json"))
+    tokenizer = Tokenizer(models.WordLevel({f"t{i}": i for i in range(vocab)}, unk_token="t0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.decoder = decoders.WordPiece(prefix="##", cleanup=False)
+    tokenizer.add_special_tokens([AddedToken("t0", special=True)])
+    tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "t1 t2"}))
     (folder / "generation_config.json").write_text('{"eos_token_id": []}')
 

@@ -40,8 +40,8 @@ class Embedder:
 
     def vector(self, text: str) -> np.ndarray:
         """As sentence-transformers has it: last token, normalised, [d]."""
-        found = self.hidden(self.tokenizer.encode(text).ids)
-        return found / np.linalg.norm(found)
+        hidden = self.hidden(self.tokenizer.encode(text).ids)
+        return hidden / np.linalg.norm(hidden)
 
     def probability(self, text: str) -> float:
         """Of yes, against no, after a text."""
@@ -76,16 +76,16 @@ def make(folder: Path, modules: tuple[str, ...] = (), **config: Any) -> Embedder
 
 def _tokenizer(folder: Path, *, ends: bool) -> tokenizers.Tokenizer:
     vocab = {f"w{i}": i for i in range(WORDS)} | {"</s>": WORDS}
-    made = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token="w0"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    made.add_special_tokens(["</s>"])
+    tokenizer = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.add_special_tokens(["</s>"])
     if ends:
-        made.post_processor = processors.TemplateProcessing(
+        tokenizer.post_processor = processors.TemplateProcessing(
             single="$A </s>", special_tokens=[("</s>", WORDS)]
         )
-    made.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>"}))
-    return made
+    return tokenizer
 
 
 def _write_modules(folder: Path, names: tuple[str, ...]) -> None:

@@ -46,7 +46,7 @@ ROUTERS += ("relative_attention_bias.weight",)
 # The weights of all experts in one tensor.
 EXPERTS = ("experts.gate_up_proj", "experts.up_proj", "experts.down_proj")
 # Text models without a class of their own: the whole model's type, and its other fields.
-WHOLE: dict[str, tuple[str, dict[str, Any]]] = {
+WITH_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "muse_glimmer_text": (
         "muse_glimmer",
         {
@@ -80,14 +80,14 @@ def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.n
 
 def random_model(model_type: str, fields: dict[str, Any]) -> torch.nn.Module:
     """A random model; of a type that transformers has only as a part of another, this whole one."""
-    if model_type not in WHOLE:
+    if model_type not in WITH_PARTS:
         cfg = transformers.AutoConfig.for_model(model_type, **fields)
         listed = type(cfg) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING  # Mistral 4 is elsewhere
         auto = transformers.AutoModelForCausalLM if listed else IMAGES_AND_TEXT
         return auto.from_config(cfg)
-    whole, vision = WHOLE[model_type]
+    full_type, vision = WITH_PARTS[model_type]
     cfg = transformers.AutoConfig.for_model(
-        whole, text_config={"model_type": model_type, **fields}, **vision
+        full_type, text_config={"model_type": model_type, **fields}, **vision
     )
     return IMAGES_AND_TEXT.from_config(cfg)
 
@@ -216,9 +216,9 @@ def _weight_name(name: str) -> str:
 
 def _rows(stored: dict[str, np.ndarray], name: str) -> np.ndarray:
     """A stored tensor, or "x[2:5]", rows of one."""
-    whole, _, rows = name.partition("[")
+    stored_name, _, rows = name.partition("[")
     first, _, stop = rows.removesuffix("]").partition(":")
-    return stored[whole][int(first) : int(stop)] if rows else stored[whole]
+    return stored[stored_name][int(first) : int(stop)] if rows else stored[stored_name]
 
 
 @dataclass
@@ -268,26 +268,26 @@ class Runner:
         sources = [tvm.runtime.tensor(_rows(stored, name), self.here) for name in entry["from"]]
         if "pack" not in entry:
             return sources[0]
-        made = self.vm[entry["pack"]](*sources)
-        made = made[entry["index"]] if "index" in entry else made
-        assert list(made.shape) == entry["shape"] and str(made.dtype) == entry["dtype"]
-        return made
+        packed = self.vm[entry["pack"]](*sources)
+        packed = packed[entry["index"]] if "index" in entry else packed
+        assert list(packed.shape) == entry["shape"] and str(packed.dtype) == entry["dtype"]
+        return packed
 
     def _begin(self) -> Sequence:
         """A sequence without rows, whose recurrent state is zero."""
-        made = Sequence([], slot=self.slots.pop())
+        sequence = Sequence([], slot=self.slots.pop())
         for state in self._recurrent():
-            self._write(state, made.slot, np.zeros(state.shape[1:], state.dtype))
-        return made
+            self._write(state, sequence.slot, np.zeros(state.shape[1:], state.dtype))
+        return sequence
 
     def _recurrent(self) -> list[Any]:
         kinds = [s["kind"] for s in self.metadata["state"] for _ in range(s["layers"])]
         return [s for s, kind in zip(self.state, kinds, strict=True) if kind == "recurrent"]
 
     def _write(self, state: Any, slot: int, value: np.ndarray) -> None:
-        whole = state.numpy()
-        whole[slot] = value
-        state.copyfrom(whole)
+        array = state.numpy()
+        array[slot] = value
+        state.copyfrom(array)
 
     def copy_slot(self, parent: Any, name: Any) -> None:
         """Give a sequence the recurrent state of another, as the engine does with a snapshot."""
@@ -337,14 +337,14 @@ class Runner:
                 pages = sequence.source_pages if group["kind"] == "cross" else sequence.pages
                 own += [-1] * behind + pages[behind:]
                 begins.append(len(own))
-        wanted = list(range(len(tokens)))
+        logit_rows = list(range(len(tokens)))
         tables = [array for pair in zip(page_starts, ids, strict=True) for array in pair]
         optional = {"slots": slots, "source_lengths": lengths}
         before, behind_tables = (
             [optional[name]] if name in self.metadata["inputs"] else []
             for name in ("source_lengths", "slots")
         )
-        arrays = [tokens, positions, owners, starts, *before, *tables, *behind_tables, wanted]
+        arrays = [tokens, positions, owners, starts, *before, *tables, *behind_tables, logit_rows]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
         results = self.vm[entry](*inputs, *self.state, *self.params).numpy()
         return {name: results[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}

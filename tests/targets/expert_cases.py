@@ -43,8 +43,8 @@ def highest(x: np.ndarray, count: int) -> np.ndarray:
 
 def route(spec: RouteSpec, logits: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(ids [n, K], weights [n, K]), float64."""
-    made = [choose(spec, row.astype("float64"), bias) for row in logits]
-    return np.array([ids for ids, _ in made]), np.array([weights for _, weights in made])
+    choices = [choose(spec, row.astype("float64"), bias) for row in logits]
+    return np.array([ids for ids, _ in choices]), np.array([weights for _, weights in choices])
 
 
 def choose(spec: RouteSpec, x: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,10 +99,10 @@ class Bank:
 
     @classmethod
     def of(cls, rng: np.random.Generator, spec: ExpertLinearSpec) -> Bank:
-        made = [_matrix(rng, spec, expert) for expert in range(spec.experts)]
-        stored = [np.stack(tensors) for tensors in zip(*(s for s, _ in made), strict=True)]
+        matrices = [_matrix(rng, spec, expert) for expert in range(spec.experts)]
+        stored = [np.stack(tensors) for tensors in zip(*(s for s, _ in matrices), strict=True)]
         bias = rng.standard_normal((spec.experts, spec.out_features)).astype("float32")
-        return cls(spec, stored, np.stack([w for _, w in made]), bias)
+        return cls(spec, stored, np.stack([w for _, w in matrices]), bias)
 
     def expected(self, x: np.ndarray, ids: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """What the kernel gives, float64."""

@@ -44,9 +44,9 @@ def stored(pages):
             flat.append(part.reshape(*pages.shape[:3], -1))
             first += width
         return np.concatenate(flat, -1).reshape(pages.shape)
-    made = pages.copy()
-    made[:, 0] = np.swapaxes(pages[:, 0], -1, -2).reshape(pages[:, 0].shape)
-    return made
+    result = pages.copy()
+    result[:, 0] = np.swapaxes(pages[:, 0], -1, -2).reshape(pages[:, 0].shape)
+    return result
 
 
 def by_token(pages):
@@ -60,10 +60,10 @@ def by_token(pages):
             tokens.append(np.swapaxes(part, -1, -2) if transposed else part)
             first += SIZE * width
         return np.concatenate(tokens, -1)
-    made = pages.copy()
+    result = pages.copy()
     count, _, g, size, e = pages.shape
-    made[:, 0] = np.swapaxes(pages[:, 0].reshape(count, g, e, size), -1, -2)
-    return made
+    result[:, 0] = np.swapaxes(pages[:, 0].reshape(count, g, e, size), -1, -2)
+    return result
 
 
 def as_words(pages):
@@ -90,8 +90,8 @@ def quantized(pages, kv_dtype):
     nibbles = (keys & 15).astype("uint8")
     lower = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
     upper = (keys >> 4).astype("uint8")
-    made = [upper, lower, scale.view("uint8"), *_eights(pages[:, 1])]
-    return np.concatenate(made, -1)[:, None].view("int8")
+    parts = [upper, lower, scale.view("uint8"), *_eights(pages[:, 1])]
+    return np.concatenate(parts, -1)[:, None].view("int8")
 
 
 def _eights(x):
@@ -123,8 +123,8 @@ def steps(pages):
     e = head_dim(pages)
     if pages.dtype == np.int8:
         ends = (e + e // 2 + 4, pages.shape[-1])
-        found = [_floats(pages[:, 0, ..., end - 4 : end]) for end in ends]
-        return np.repeat(np.stack(found, 1), e, -1)
+        scales = [_floats(pages[:, 0, ..., end - 4 : end]) for end in ends]
+        return np.repeat(np.stack(scales, 1), e, -1)
     keys, (scale, _) = _floats(pages[:, 0, ..., e : e + 4]), _words(pages)
     return np.stack([np.repeat(keys, e, -1), np.repeat(scale, value_group(e), -1)], 1)
 

@@ -154,9 +154,9 @@ class Slots:
 
 def check(begin, inputs, expected, weights, width, tolerance):
     """Whole prompts against NumPy; cut, in other company and row by row: the same bits."""
-    whole = begin().step(dict(enumerate(inputs)), weights, width)
-    for s, wanted in enumerate(expected):
-        np.testing.assert_allclose(whole[s], wanted, atol=tolerance)
+    at_once = begin().step(dict(enumerate(inputs)), weights, width)
+    for s, row_expected in enumerate(expected):
+        np.testing.assert_allclose(at_once[s], row_expected, atol=tolerance)
     for cuts in ((0, 1, 2, 9, 21), (0, 5, 8, 21), range(22)):
         run, got = begin(), []
         for i, (a, b) in enumerate(pairwise(cuts)):
@@ -164,7 +164,7 @@ def check(begin, inputs, expected, weights, width, tolerance):
             if i % 3 == 0:  # in company
                 parts = {2: [x[:3] for x in inputs[2]], **parts, 1: inputs[1]}
             got.append(run.step(parts, weights, width)[0])
-        assert np.array_equal(np.concatenate(got), whole[0])
+        assert np.array_equal(np.concatenate(got), at_once[0])
 
 
 def check_conv(compile_kernel, kernels, spec):

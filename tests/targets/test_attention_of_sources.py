@@ -40,8 +40,8 @@ class Attend:
             kv_dtype=self.kv_dtype,
         )
         rng = np.random.default_rng(1)
-        made = rng.standard_normal((self.h, reach + 1)).astype("float32")
-        self.bias = made if biased else None
+        biases = rng.standard_normal((self.h, reach + 1)).astype("float32")
+        self.bias = biases if biased else None
         self.kernel = build(kernels.attention(spec))
 
     def __call__(self, q, batch, pages):
@@ -55,8 +55,8 @@ class Attend:
 
     def inputs(self, rows, pages=40):
         rng = np.random.default_rng(self.e)
-        made = values(rng, (pages, 2, self.g, 16, self.e), self.kv_dtype)
-        return made, values(rng, (rows, self.h, self.e)) * np.float32(0.3)
+        page_values = values(rng, (pages, 2, self.g, 16, self.e), self.kv_dtype)
+        return page_values, values(rng, (rows, self.h, self.e)) * np.float32(0.3)
 
 
 def check_biases(attend, make_batch, rows, tolerance):
@@ -64,13 +64,13 @@ def check_biases(attend, make_batch, rows, tolerance):
     pages, q = attend.inputs(rows)
     table = [int(i) for i in np.random.default_rng(2).permutation(37)]
     prompt = make_batch([(0, rows, table)])
-    whole = attend(q, prompt, pages)
-    np.testing.assert_allclose(whole, attend.expected(q, prompt, pages), atol=tolerance)
+    at_once = attend(q, prompt, pages)
+    np.testing.assert_allclose(at_once, attend.expected(q, prompt, pages), atol=tolerance)
     _, (other, *_) = attend.inputs(1)
     for start, stop in pairwise([0, 1, 17, 18, 70, rows - 1, rows]):
         mixed_q = np.concatenate([other[None], q[start:stop], other[None]])
         batch = make_batch([SHORT, (start, stop - start, table), SHORT])
-        assert np.array_equal(attend(mixed_q, batch, pages)[1:-1], whole[start:stop])
+        assert np.array_equal(attend(mixed_q, batch, pages)[1:-1], at_once[start:stop])
 
 
 def check_sources(attend, make_batch, length, tolerance):
@@ -80,17 +80,17 @@ def check_sources(attend, make_batch, length, tolerance):
     tables = ([*range(4, 5 + length // 16)], [39])
 
     def batch(rows, other):
-        made = make_batch([(0, rows, tables[0]), (0, other, tables[1])])
+        rows_of_both = make_batch([(0, rows, tables[0]), (0, other, tables[1])])
         ends = np.array([length - 1, 6], "int32")
-        return replace(made, positions=ends[made.sequences])
+        return replace(rows_of_both, positions=ends[rows_of_both.sequences])
 
     both = batch(30, 10)
-    whole = attend(q, both, pages)
-    np.testing.assert_allclose(whole, attend.expected(q, both, pages), atol=tolerance)
+    at_once = attend(q, both, pages)
+    np.testing.assert_allclose(at_once, attend.expected(q, both, pages), atol=tolerance)
     for first in (0, 1, 12, 29):  # decode rows, whose number decides on the way of computation
         rows = [first, 35]
-        assert np.array_equal(attend(q[rows], batch(1, 1), pages), whole[rows])
-    assert np.array_equal(attend(q[5:], batch(25, 10), pages), whole[5:])
+        assert np.array_equal(attend(q[rows], batch(1, 1), pages), at_once[rows])
+    assert np.array_equal(attend(q[5:], batch(25, 10), pages), at_once[5:])
 
 
 @pytest.mark.cpu

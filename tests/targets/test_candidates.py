@@ -49,7 +49,7 @@ class Kernel:
 
     def check(self, x, scales):
         """Of rows that can be sampled from; how many candidates each has."""
-        k, found = self.count, []
+        k, per_row = self.count, []
         for row, scale, got in zip(x, scales, self(x, scales), strict=True):
             n = int(got[2 * k])
             ids, values = got[:n], got[k : k + n].view("float32")
@@ -61,8 +61,8 @@ class Kernel:
             assert abs(total / exact[0] - 1) < RELATIVE_ERROR
             assert abs(scaled / exact[1] - 1) < RELATIVE_ERROR
             assert got[2 * k + 3] == 1
-            found.append(n)
-        return found
+            per_row.append(n)
+        return per_row
 
 
 # Vocabulary, candidates, limits: one part and many, groups of one and of sixteen, parts that end.
@@ -92,8 +92,8 @@ def test_most_likely_tokens_and_sums(kernel):
     x[3, :4] = [0.0, -0.0, 1e-41, -1e-41]
     x[4] -= 200  # all far below 0
     x[5] *= 6
-    found = run.check(x, [1, 2, 0.5, 1, 100, 0.3])
-    assert all(n in (0, run.count) for n in found) and found.count(0) <= 1
+    numbers = run.check(x, [1, 2, 0.5, 1, 100, 0.3])
+    assert all(n in (0, run.count) for n in numbers) and numbers.count(0) <= 1
 
 
 @pytest.mark.gpu
@@ -111,7 +111,7 @@ def test_a_row_has_the_same_bits_in_any_company(kernel):
 
 @pytest.mark.gpu
 @pytest.mark.by_day("odd-opencl", "demo-metal")
-def test_rows_that_cannot_be_sampled_from_are_told(kernel):
+def test_rows_that_cannot_be_sampled_from_are_marked(kernel):
     vocab, run = kernel
     x = np.random.default_rng(2).standard_normal((6, vocab)).astype("float32")
     x[0, vocab // 2] = np.nan
@@ -124,7 +124,7 @@ def test_rows_that_cannot_be_sampled_from_are_told(kernel):
 
 
 @pytest.mark.gpu
-def test_equals_without_end_need_the_whole_row(build):
+def test_many_equals_need_the_full_row(build):
     run = Kernel(build, 5003, 64)
     x = np.zeros((3, 5003), "float32")
     x[1, [7, 4000, 12]] = [3, 5, 3]
@@ -147,19 +147,19 @@ def test_the_largest_stand_anywhere(kernel):
     for row, equals in zip(x[4:], (2 * run.count, 513), strict=True):
         row[:] = -5
         row[rng.permutation(vocab)[: min(equals, vocab)]] = 3
-    found = run.check(x, [1] * 6)
-    assert [found[i] for i in (0, 1, 2, 4)] == [run.count] * 4
-    assert found[5] == (0 if vocab > 513 else run.count)
+    numbers = run.check(x, [1] * 6)
+    assert [numbers[i] for i in (0, 1, 2, 4)] == [run.count] * 4
+    assert numbers[5] == (0 if vocab > 513 else run.count)
 
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("vocab", [512, 151_936, 2**18])
 def test_limits_of_browsers(vocab):
     kernel = GpuKernels(LIMITS, {}).candidates(CandidatesSpec(vocab=vocab))
-    found = list(demands(kernel.compute))
-    assert len(found) == 2  # launches
-    assert max(buffers for buffers, _ in found) <= 8
-    assert max(shared for _, shared in found) <= 16384
+    needs = list(demands(kernel.compute))
+    assert len(needs) == 2  # launches
+    assert max(buffers for buffers, _ in needs) <= 8
+    assert max(shared for _, shared in needs) <= 16384
 
 
 @pytest.mark.cpu

@@ -29,14 +29,14 @@ def choose(build, request):
     return chosen
 
 
-def packed_of(x, scale, found=COUNT):
+def packed_of(x, scale, count=COUNT):
     """What `candidates` gives of a row."""
-    ids = np.argsort(-x, kind="stable")[:found]
+    ids = np.argsort(-x, kind="stable")[:count]
     row = np.zeros(2 * COUNT + TAIL, "uint32")
-    row[:found], row[COUNT : COUNT + found] = ids, x[ids].view("uint32")
+    row[:count], row[COUNT : COUNT + count] = ids, x[ids].view("uint32")
     distance = x.astype("float64") - x.max()
     sums = [np.exp(distance).sum(), np.exp(distance * scale).sum()]
-    row[2 * COUNT] = found
+    row[2 * COUNT] = count
     row[2 * COUNT + 1 : 2 * COUNT + 3] = np.array(sums, "float32").view("uint32")
     row[2 * COUNT + 3] = 1
     return row

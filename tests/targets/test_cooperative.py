@@ -132,28 +132,28 @@ def played(wgsl, shape, x, w):
     for group in range(128 // shape.lanes):
         at = {"matrix_row": group // across * rows, "matrix_column": group % across * width}
         names = re.findall(r"var (c\w+) : coop", wgsl)
-        held = {name: np.zeros((shape.m, shape.n)) for name in names}
+        matrices = {name: np.zeros((shape.m, shape.n)) for name in names}
 
-        def place(found, lines, columns, at=at):
-            _, first, stride, second, offset, own = found
+        def place(groups, lines, columns, at=at):
+            _, first, stride, second, offset, own = groups
             assert stride == own
             begin = at[first] * int(stride) + at.get(second, 0) + int(offset)
             return begin + np.arange(lines)[:, None] * int(stride) + np.arange(columns)
 
-        for name, by_rows, use, *found in LOAD.findall(wgsl):
+        for name, by_rows, use, *fields in LOAD.findall(wgsl):
             if use == "A":
                 assert by_rows
-                held[name] = x[place(found, shape.m, shape.k)]
+                matrices[name] = x[place(fields, shape.m, shape.k)]
             else:
                 assert not by_rows
-                held[name] = w[place(found, shape.n, shape.k)].T
+                matrices[name] = w[place(fields, shape.n, shape.k)].T
         for into, a, b, c in MULTIPLY.findall(wgsl):
             assert into == c
-            held[c] = held[c] + held[a] @ held[b]
-        for name, *found in STORE.findall(wgsl):
-            where = place(found, shape.m, shape.n)
+            matrices[c] = matrices[c] + matrices[a] @ matrices[b]
+        for name, *fields in STORE.findall(wgsl):
+            where = place(fields, shape.m, shape.n)
             assert np.isnan(sums[where]).all()
-            sums[where] = held[name]
+            sums[where] = matrices[name]
     return sums.reshape(64, 68)[:, :64]
 
 
@@ -189,8 +189,8 @@ def test_sizes_and_memory_are_in_the_code(codes):
         }  # fmt: skip
         assert {value[i[3]] for o, i in every if o == 224} == {0x6108}
         assert all(i[-1] == 0x20 for o, i in every if o in (4457, 4458))
-        asked = {i[1] for o, i in every if o == 17}
-        assert asked == {1, 9, 61, 4433, 5345, 6022}  # Shader, halves, subgroups, matrices
+        capabilities = {i[1] for o, i in every if o == 17}
+        assert capabilities == {1, 9, 61, 4433, 5345, 6022}  # Shader, halves, subgroups, matrices
         results = [i[2] for o, i in every if o in (43, 4457)]
         assert len(set(results)) == len(results) and max(results) < words[3]
 

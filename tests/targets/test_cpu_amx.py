@@ -257,9 +257,9 @@ def test_experts(unit, emulator, spec):
 # `bf16_tiles.instruction`.
 
 
-def _without(wanted, replaced=None):
+def _without(feature, replaced=None):
     def instruction(name, *arguments):
-        if name != wanted:
+        if name != feature:
             amx.call(name, *arguments)
         elif replaced:
             replaced(*arguments)
@@ -323,14 +323,14 @@ def test_no_mistake(unit, emulator):
         *(pytest.param(name, marks=pytest.mark.nightly) for name in list(MISTAKES)[3:]),
     ],
 )
-def test_a_planted_mistake_is_found(unit, emulator, mistake):
+def test_a_planted_mistake_is_detected(unit, emulator, mistake):
     with pytest.raises(AssertionError):
         exact_case(unit, emulator, MISTAKES[mistake])
     emulator.functions.emulated_tilerelease()
     emulator.functions.emulated_problem()
 
 
-def test_planted_mistakes_of_layouts_are_found(unit, emulator, monkeypatch):
+def test_planted_mistakes_of_layouts_are_detected(unit, emulator, monkeypatch):
     def swapped(W):
         unpack = bf16_weights_floats(W)
         return lambda p, g, store: unpack(p, g, lambda i, even, odd: store(i, odd, even))

@@ -97,7 +97,7 @@ def test_weights_are_rounded_and_nothing_else(attend, make_batch):
     assert np.abs(run(q, batch, pages) - expected).max() < 2**-8 * 3
 
 
-def _whole_page(value):
+def _full_page(value):
     """Values as if all tokens of a page were there."""
     return lambda self, page, group, panel, token, seen: value(
         self, page, group, panel, token, dataclasses.replace(seen, start=0, seen=256)
@@ -113,9 +113,9 @@ def _first_head(take):
 
 
 @pytest.mark.parametrize(
-    ("name", "mistake"), [("_value", _whole_page), ("_key", _next_element), ("take", _first_head)]
+    ("name", "mistake"), [("_value", _full_page), ("_key", _next_element), ("take", _first_head)]
 )
-def test_a_planted_mistake_is_found(attend, make_batch, monkeypatch, name, mistake):
+def test_a_planted_mistake_is_detected(attend, make_batch, monkeypatch, name, mistake):
     tile = bf16_attention.Bf16Tile
     monkeypatch.setattr(tile, name, mistake(getattr(tile, name)))
     with pytest.raises(AssertionError):

@@ -110,16 +110,16 @@ def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e, kv_dtype)
     run, pages = attend(h, g, e, kv_dtype), values(rng, (16, 2, g, 16, e), kv_dtype)
     table = [5, 0, 3, 8, 2, 11, 14, 6, 1]
     q = values(rng, (140, h, e))
-    whole = run(q, make_batch([(0, 140, table)]), pages)
+    at_once = run(q, make_batch([(0, 140, table)]), pages)
     other, other_q = (20, 1, [9, 10]), values(rng, (1, h, e))
     for cuts in ([0, 1, 17, 50, 140], [0, 16, 32, 139, 140], [0, 70, 140]):
         for start, stop in pairwise(cuts):
             chunk = (start, stop - start, table)
             alone = run(q[start:stop], make_batch([chunk]), pages)
-            assert np.array_equal(alone, whole[start:stop])
+            assert np.array_equal(alone, at_once[start:stop])
             mixed_q = np.concatenate([other_q, q[start:stop], other_q])
             mixed = run(mixed_q, make_batch([other, chunk, other]), pages)
-            assert np.array_equal(mixed[1:-1], whole[start:stop])
+            assert np.array_equal(mixed[1:-1], at_once[start:stop])
             assert np.array_equal(mixed[0], mixed[-1])
 
 
@@ -133,26 +133,26 @@ def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
     q = values(rng, (560, h, e))
     rows = [0, 254, 255, 256, 257, 511, 512, 513, 559]
     prompt = make_batch([(0, 560, table)])
-    whole = run(q, prompt, pages)
+    at_once = run(q, prompt, pages)
     other, other_q = (300, 1, [*range(36, 40), *table[:15]]), values(rng, (1, h, e))
     for row in rows:
         single = (row, 1, table)
         alone = run(q[row : row + 1], make_batch([single]), pages)
-        assert np.array_equal(alone[0], whole[row])
+        assert np.array_equal(alone[0], at_once[row])
         mixed = run(np.concatenate([other_q, q[row : row + 1]]), make_batch([other, single]), pages)
-        assert np.array_equal(mixed[1], whole[row])
+        assert np.array_equal(mixed[1], at_once[row])
     few = slice(505, 520)
     chunk = run(q[few], make_batch([(505, 15, table)]), pages)
-    assert np.array_equal(chunk, whole[few])
+    assert np.array_equal(chunk, at_once[few])
     # With decode rows in the batch its rows share tiles with others and read a part of a block.
     for first in (250, 505, 513):
         part = slice(first, first + 9)
         mixed_q = np.concatenate([other_q, q[part], other_q])
         mixed = run(mixed_q, make_batch([other, (first, 9, table), other]), pages)
-        assert np.array_equal(mixed[1:-1], whole[part])
+        assert np.array_equal(mixed[1:-1], at_once[part])
         assert np.array_equal(mixed[0], mixed[-1])
     some = Rows(prompt, rows)
-    np.testing.assert_allclose(whole[rows], reference(q[rows], some, pages, e**-0.5), atol=3e-6)
+    np.testing.assert_allclose(at_once[rows], reference(q[rows], some, pages, e**-0.5), atol=3e-6)
 
 
 @pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, INT8, INT4])

@@ -68,7 +68,7 @@ def linear_of(machine, scheme, activations="int8"):
 
 def raw(scheme):
     """Random rows; the first have the largest and the smallest integers and group scales."""
-    found = random_blocks(scheme.name, N, K)
+    arrays = random_blocks(scheme.name, N, K)
     at_end = {"Q2_K": slice(80, 84), "Q3_K": slice(108, 110), "Q6_K": slice(208, 210)}
     at_end |= {"TQ1_0": slice(52, 54), "TQ2_0": slice(64, 66)}
     at_end["IQ1_M"] = slice(48, 56)
@@ -77,11 +77,11 @@ def raw(scheme):
     kept = at_end.get(scheme.name, slice(0, 4 if two else 2))
     _, each = block_size(scheme.name)
     for row, byte in ((0, 0xFF), (1, 0x00), (2, 0x80), (3, 0x7F)):
-        blocks = found[row].reshape(-1, each)
+        blocks = arrays[row].reshape(-1, each)
         scales = blocks[:, kept].copy()
         blocks[:] = byte
         blocks[:, kept] = scales
-    return found
+    return arrays
 
 
 @pytest.mark.parametrize(("name", "scheme"), VBMI)

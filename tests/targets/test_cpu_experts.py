@@ -163,20 +163,20 @@ def check(machine, spec, activations="int8"):
     own = rows if spec.shared_rows else rows * spec.top_k
     x = rng.standard_normal((own, spec.in_features)).astype("float32")
     each = 1 if spec.shared_rows else spec.top_k  # rows of x
-    made = 1 if spec.combined else spec.top_k  # rows of y
+    rows_per_token = 1 if spec.combined else spec.top_k  # rows of y
 
     def run(some):
         given = x.reshape(rows, each, -1)[some].reshape(-1, spec.in_features)
-        made = arguments(spec, bank, given, ids[some], shares[some])
-        return compute(*made, *weights, empty(spec, len(ids[some])))[-1]
+        rows_per_token = arguments(spec, bank, given, ids[some], shares[some])
+        return compute(*rows_per_token, *weights, empty(spec, len(ids[some])))[-1]
 
     y, expected = run(slice(None)), bank.expected(x, ids, shares)
     error = np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2))
     rounded = activations == "int8" and machine.isa.dot != "none"
     int8 = spec.scheme not in ("f32", "f16") and rounded
     assert error < (0.02 if int8 else 2e-6)
-    whole = y.reshape(rows, made, -1)
+    at_once = y.reshape(rows, rows_per_token, -1)
     # In any company, and in another order: the same bits.
     for some in (slice(0, 1), slice(3, 5), slice(20, 37), rng.permutation(rows)):
         again = run(some)
-        assert np.array_equal(again.reshape(-1, made, spec.width), whole[some])
+        assert np.array_equal(again.reshape(-1, rows_per_token, spec.width), at_once[some])

@@ -44,13 +44,13 @@ def test_what_is_appended(here, batch, pages, kv_dtype):
     places = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
     inputs = (qkv, *places, *rng.uniform(0.5, 2, (2, E)).astype("float32"))
     out = np.full((31, H, E), np.nan, "float32")
-    made, q = kernel(*inputs, stored(pages), out)[-2:]
+    pages_after, q = kernel(*inputs, stored(pages), out)[-2:]
     expected, expected_q = model(*inputs, pages, out)[-2:]
     np.testing.assert_allclose(q, expected_q, atol=5e-6)
-    error = np.abs(floats(by_token(made)) - floats(expected))
+    error = np.abs(floats(by_token(pages_after)) - floats(expected))
     assert (error <= 1.01 * steps(expected)).all()
     assert (error < 0.01 * steps(expected)).mean() > 0.99
-    written = floats(by_token(made))[4, 1, :, 3 + 2]  # of row 3, at position 5
+    written = floats(by_token(pages_after))[4, 1, :, 3 + 2]  # of row 3, at position 5
     assert np.array_equal(written, np.zeros((G, E)))
 
 

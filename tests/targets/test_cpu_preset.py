@@ -121,10 +121,10 @@ def test_bf16_on_this_machine(monkeypatch, has):
     level = find("cpu:x86-64-v4+avx512vnni")
     monkeypatch.setattr(cpu, "cpu_features", lambda: frozenset(level.features) | has)
     cpu.preset.cache_clear()
-    found = find("cpu")
-    assert found.name == level.name and bool(found.bf16) == bool(has)
+    preset = find("cpu")
+    assert preset.name == level.name and bool(preset.bf16) == bool(has)
     if has:
-        assert set(found.with_activations("bf16").variants[0].features) >= AMX
+        assert set(preset.with_activations("bf16").variants[0].features) >= AMX
 
 
 def test_no_such_level_or_cpu():
@@ -158,18 +158,18 @@ def test_a_machine_is_called_by_what_it_has(monkeypatch, guess, extra):
     for name, features in levels.items():
         monkeypatch.setattr(cpu, "cpu_features", lambda f=features: frozenset(f | extra))
         cpu.preset.cache_clear()
-        found = find("cpu", "linux-x86_64")
-        assert found.name == name.removesuffix("+") and set(found.features) == features
-        again = find(found.name)
-        assert (again.device, dot(again)) == (found.device, dot(found))
+        preset = find("cpu", "linux-x86_64")
+        assert preset.name == name.removesuffix("+") and set(preset.features) == features
+        again = find(preset.name)
+        assert (again.device, dot(again)) == (preset.device, dot(preset))
 
 
 def test_what_a_virtual_machine_hides_is_not_used(monkeypatch):
-    whole = find("cpu")
-    hidden = {"avx512f", "avx2", "asimddp"} & set(whole.features)
+    full = find("cpu")
+    hidden = {"avx512f", "avx2", "asimddp"} & set(full.features)
     if not hidden:
-        pytest.skip(f"this CPU has none of the features to hide: {whole.features}")
-    monkeypatch.setattr(cpu, "cpu_features", lambda: frozenset(whole.features) - hidden)
+        pytest.skip(f"this CPU has none of the features to hide: {full.features}")
+    monkeypatch.setattr(cpu, "cpu_features", lambda: frozenset(full.features) - hidden)
     cpu.preset.cache_clear()
     assert not hidden & set(find("cpu").features)
-    assert dot(find("cpu")) != dot(whole)
+    assert dot(find("cpu")) != dot(full)

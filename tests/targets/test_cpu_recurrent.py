@@ -92,7 +92,7 @@ class Slipped:
         return replace(spec, **self.changes).to_json()
 
 
-def test_a_slip_is_found(here):
+def test_a_slip_is_detected(here):
     """The checks are no formality: another activation fails, and another group of key heads."""
     kernels = CpuKernels(here.isa)
     with pytest.raises(AssertionError):
@@ -104,9 +104,9 @@ def test_a_slip_is_found(here):
     qkv = rng.standard_normal((5, spec.width)).astype("float32")
     gates = rng.standard_normal((5, 2 * spec.heads)).astype("float32")
     numbers = [rng.standard_normal(spec.heads) for _ in range(2)]
-    told = delta_rule(spec, qkv, gates, *numbers)
+    expected = delta_rule(spec, qkv, gates, *numbers)
     swapped = np.roll(gates, spec.heads, axis=1)  # a in the place of b
-    assert np.abs(delta_rule(spec, qkv, swapped, *numbers) - told).max() > 1e-2
+    assert np.abs(delta_rule(spec, qkv, swapped, *numbers) - expected).max() > 1e-2
     x = rng.standard_normal((6, CONVS[0].channels))
     weight = rng.standard_normal((4, CONVS[0].channels))
     backwards = convolve(CONVS[0], x, weight[::-1], 0)
@@ -114,7 +114,7 @@ def test_a_slip_is_found(here):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "found"),
+    ("wrong", "message"),
     [
         (lambda: ShortConvSpec(channels=0, taps=4), "channels"),
         (lambda: ShortConvSpec(channels=4, taps=1), "1 taps"),
@@ -123,6 +123,6 @@ def test_a_slip_is_found(here):
         (lambda: Mamba2Spec(heads=4, groups=2, head_dim=8, state_dim=8, most_step=-1.0), "-1.0"),
     ],
 )
-def test_impossible_specs_are_refused(wrong, found):
-    with pytest.raises(ValueError, match=found):
+def test_impossible_specs_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
         wrong()

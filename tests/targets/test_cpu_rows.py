@@ -61,8 +61,8 @@ def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
         table = (batch.page_indptr, batch.page_ids)
         places = (batch.positions[rows], batch.sequences[rows])
         out = np.full((len(qkv[rows]), h, e), np.nan, "float32")
-        made, q = kernel(qkv[rows], *places, *table, *weights, stored(pages), out)[-2:]
-        return by_token(made), q
+        pages_after, q = kernel(qkv[rows], *places, *table, *weights, stored(pages), out)[-2:]
+        return by_token(pages_after), q
 
     got_pages, got_q = run(slice(None), pages)
     x = qkv.astype("float64")

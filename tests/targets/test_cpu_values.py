@@ -50,8 +50,8 @@ def test_values(here, make_batch, h, g, e, v_norm, kv, kv_dtype):
         places = (batch.positions[rows], batch.sequences[rows])
         out = np.full((len(qkv[rows]), h, e), np.nan, "float32")
         table = (batch.page_indptr, batch.page_ids)
-        made, q = kernel(qkv[rows], *places, *table, *weights, stored(pages), out)[-2:]
-        return by_token(made), q
+        pages_after, q = kernel(qkv[rows], *places, *table, *weights, stored(pages), out)[-2:]
+        return by_token(pages_after), q
 
     got_pages, got_q = run(slice(None), pages)
     x = qkv.astype("float64")

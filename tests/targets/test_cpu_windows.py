@@ -82,21 +82,21 @@ def test_rows_have_the_same_bits_however_they_are_computed(attend, make_batch):
     table = [int(i) for i in rng.permutation(38)]
     q = values(rng, (560, h, e))
     prompt = make_batch([(0, 560, table)])
-    whole = attend(q, prompt, pages)
-    np.testing.assert_allclose(whole, attend.expected(q, prompt, pages), atol=5e-6)
+    at_once = attend(q, prompt, pages)
+    np.testing.assert_allclose(at_once, attend.expected(q, prompt, pages), atol=5e-6)
     other, other_q = (20, 1, [38, 0]), values(rng, (1, h, e))
     for cuts in ([0, 1, 17, 50, 140], [250, 258, 270], [505, 520, 560], [299, 300, 301, 303]):
         for start, stop in pairwise(cuts):
             chunk = (start, stop - start, behind(attend, table, start))
             alone = attend(q[start:stop], make_batch([chunk]), pages)
-            assert np.array_equal(alone, whole[start:stop])
+            assert np.array_equal(alone, at_once[start:stop])
             mixed_q = np.concatenate([other_q, q[start:stop], other_q])
             mixed = attend(mixed_q, make_batch([other, chunk, other]), pages)
-            assert np.array_equal(mixed[1:-1], whole[start:stop])
+            assert np.array_equal(mixed[1:-1], at_once[start:stop])
             assert np.array_equal(mixed[0], mixed[-1])
     for row in (0, 4, 5, 36, 37, 100, 255, 256, 299, 300, 511, 512, 559):
         alone = attend(q[row : row + 1], make_batch([(row, 1, behind(attend, table, row))]), pages)
-        assert np.array_equal(alone[0], whole[row])
+        assert np.array_equal(alone[0], at_once[row])
 
 
 @pytest.mark.parametrize(

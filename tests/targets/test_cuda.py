@@ -27,17 +27,17 @@ REQUIRED = "WHERRY_REQUIRE_CUDA"  # set in CI, which installs the extra `cuda`
 
 @pytest.fixture(scope="module")
 def nvcc():
-    found = find_nvcc(USUAL)
-    if found is None:
+    program = find_nvcc(USUAL)
+    if program is None:
         message = "no nvcc; pip install '.[cuda]'"
         if os.environ.get(REQUIRED):
             pytest.fail(message)
         pytest.skip(message)
-    return found
+    return program
 
 
 @pytest.fixture(scope="module")
-def made(nvcc, tmp_path_factory):
+def artifact(nvcc, tmp_path_factory):
     """(compiled folder, folder of the dump) of a tiny model for two GPUs."""
     folder = tmp_path_factory.mktemp("cuda")
     save(folder / "model", "llama")
@@ -48,8 +48,8 @@ def made(nvcc, tmp_path_factory):
 
 
 @pytest.mark.cpu
-def test_a_library_holds_machine_code_and_ptx(made):
-    folder, _ = made
+def test_a_library_holds_machine_code_and_ptx(artifact):
+    folder, _ = artifact
     (module,) = packed(folder / "model.so", "cuda")
     assert module.format == "fatbin" and len(module.kernels) > 10
     entries = fatbin_entries(module.code)
@@ -62,28 +62,28 @@ def test_a_library_holds_machine_code_and_ptx(made):
             assert elf.symbols.issuperset(module.kernels)
 
 
-def test_the_manifest_says_for_which_gpus(made):
-    target = read_manifest(made[0]).target
+def test_the_manifest_says_for_which_gpus(artifact):
+    target = read_manifest(artifact[0]).target
     assert (target["name"], target["kind"]) == (TWO, "cuda")
     assert target["codes"] == ["sm_80", "sm_90"]
     # Of heads that tensor cores have none for, and 4 bits: no block asks for more than is usual.
     assert 0 < target["device_limits"][SHARED_MEMORY] < 48 << 10
 
 
-def test_the_dump_has_cuda_c(made):
-    text = (made[1] / "8_generate.cu").read_text()
+def test_the_dump_has_cuda_c(artifact):
+    text = (artifact[1] / "8_generate.cu").read_text()
     assert "__global__ void __launch_bounds__(" in text and "attention_kernel" in text
 
 
 def test_each_gpu_gets_its_own_code(nvcc):
     source = b'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2.0f; }'
 
-    def made_for(target):
+    def manifest_for(target):
         entries = fatbin_entries(compile_cuda(source, find(target).codes, nvcc))
         return sorted((kind, code) for kind, code, _ in entries)
 
-    assert made_for("cuda:sm_90") == [(PTX, "sm_90"), (CUBIN, "sm_90")]
-    assert made_for("cuda") == [(PTX, "sm_80"), *sorted((CUBIN, code) for code in USUAL)]
+    assert manifest_for("cuda:sm_90") == [(PTX, "sm_90"), (CUBIN, "sm_90")]
+    assert manifest_for("cuda") == [(PTX, "sm_80"), *sorted((CUBIN, code) for code in USUAL)]
 
 
 def test_what_nvcc_says_is_heard(nvcc):
@@ -110,7 +110,7 @@ def fake_nvcc(folder: Path, codes: str) -> Path:
     return path
 
 
-def test_an_nvcc_that_knows_the_gpus_is_found(monkeypatch, tmp_path):
+def test_an_nvcc_that_knows_the_gpus_is_used(monkeypatch, tmp_path):
     old = fake_nvcc(tmp_path / "old", "sm_80 sm_90")
     assert known_codes(old) == {"sm_80", "sm_90"}
     assert known_codes(tmp_path / "none") == frozenset()

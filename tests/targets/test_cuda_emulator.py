@@ -67,7 +67,7 @@ BY_DAY = ("no barrier after the copies",)
     "name", [pytest.param(m, marks=() if m in BY_DAY else pytest.mark.nightly) for m in MISTAKES]
 )
 @pytest.mark.nightly
-def test_a_mistake_is_found(monkeypatch, name):
+def test_a_mistake_is_detected(monkeypatch, name):
     old, new, shown = MISTAKES[name]
     right = linear.source()
     assert old in right

@@ -35,7 +35,7 @@ POOL = tvm_ffi.get_global_func(ALLOCATE)  # before the core has put its own in t
 # from one size of graphs to the next.
 REQUESTS = ((0, 61, 40), (4, 9, 12), (5, 62, 30), (8, 61, 9), (22, 30, 14), (24, 47, 9))
 GREEDY = SamplingParams(temperature=0)
-WHOLE = SamplingParams(temperature=0, bias={7: 0.0})  # reads rows, and changes nothing
+FULL_ROWS = SamplingParams(temperature=0, bias={7: 0.0})  # reads rows, and changes nothing
 PARAMS = {  # a request that needs whole rows, and one whose tokens are sampled
     4: SamplingParams(temperature=0, top_logprobs=2),
     2: SamplingParams(temperature=0.9, top_k=5, seed=3),
@@ -61,11 +61,11 @@ def folder(tmp_path_factory, nvcc) -> Iterator[Path]:
 @pytest.fixture
 def driver(folder) -> Iterator[Driver]:
     """The emulated driver; nothing of graphs is left after a test."""
-    found = Driver()
-    yield found
-    found.fault("")
-    found.late(False)
-    assert found.counts()[1:4:2] == (0, 0), "graphs, streams, events or memory are left"
+    emulated = Driver()
+    yield emulated
+    emulated.fault("")
+    emulated.late(False)
+    assert emulated.counts()[1:4:2] == (0, 0), "graphs, streams, events or memory are left"
 
 
 class Driver:
@@ -97,7 +97,7 @@ def answers(
     between: Any = lambda: None,
     run: Callable[[Callable[[], None]], None] = lambda call: call(),
     only: Sequence[int] = range(len(REQUESTS)),
-    asked: dict[int, SamplingParams] = PARAMS,
+    params: dict[int, SamplingParams] = PARAMS,
 ) -> tuple[Tokens, CoreStats]:
     """Tokens of `only` these `REQUESTS` with their logarithms; `between` is called after each step,
     which `run` makes.
@@ -107,26 +107,26 @@ def answers(
     options = {"cuda_graphs": int(graphs)}
     core = native_core(folder, read_manifest(folder), "cuda:0", options, config)
     assert isinstance(core, NativeCore)
-    found: Tokens = {i: [] for i in only}
+    tokens: Tokens = {i: [] for i in only}
     events, count = core._events, ctypes.c_size_t()
     step, left = 0, len(only)
     while left:
         for i, (at, prompt, answer) in enumerate(REQUESTS):
             if at == step and i in only:
-                tokens = [(7 * i + 3 * k + k * k) % 320 for k in range(prompt)]
-                core.add(i, tokens, replace(asked.get(i, GREEDY), max_tokens=answer))
+                ids = [(7 * i + 3 * k + k * k) % 320 for k in range(prompt)]
+                core.add(i, ids, replace(params.get(i, GREEDY), max_tokens=answer))
         run(lambda: core._call("wherry_engine_step", core._engine, events, 64, ctypes.byref(count)))
         for k in range(count.value):
             event = core._read(events[k])
             assert not event.error
             if event.token >= 0:
-                found[event.id].append((event.token, event.logprob))
+                tokens[event.id].append((event.token, event.logprob))
             left -= event.finish != 0
         between()
         step += 1
     stats = core.stats()
     core.close()
-    return found, stats
+    return tokens, stats
 
 
 @pytest.fixture(scope="module")
@@ -134,13 +134,13 @@ def expected(folder) -> Tokens:
     """Without graphs, one step after the other."""
     driver = Driver()
     driver.fault(NO_COPIES)
-    found, stats = answers(folder, graphs=False)
+    tokens, stats = answers(folder, graphs=False)
     driver.fault("")
     assert stats.graph_steps == 0 and not stats.graphs_given_up
     assert stats.chained_steps == 0
     assert "cuMemHostAlloc failed with CUDA_ERROR_OUT_OF_MEMORY" in stats.chains_given_up
-    assert [len(v) for v in found.values()] == [answer for _, _, answer in REQUESTS]
-    return found
+    assert [len(v) for v in tokens.values()] == [answer for _, _, answer in REQUESTS]
+    return tokens
 
 
 def test_steps_are_played(folder, expected, driver):
@@ -153,8 +153,8 @@ def test_steps_are_played(folder, expected, driver):
         empty()
         graphs.append(driver.counts()[1])
 
-    found, stats = answers(folder, graphs=True, between=between)
-    assert found == expected
+    tokens, stats = answers(folder, graphs=True, between=between)
+    assert tokens == expected
     assert stats.graphs_given_up == ""
     assert stats.graph_steps > 0.4 * stats.steps, stats
     assert driver.counts()[0] > stats.graph_steps  # each is compared before it counts
@@ -170,8 +170,8 @@ def test_steps_that_are_launched_ahead(folder, expected, driver, graphs, late):
     """
     driver.late(late)
     waits: list[int] = []
-    found, stats = answers(folder, graphs=graphs, between=lambda: waits.append(driver.counts()[4]))
-    assert found == expected
+    tokens, stats = answers(folder, graphs=graphs, between=lambda: waits.append(driver.counts()[4]))
+    assert tokens == expected
     compared = waits[-1] - waits[0]
     assert compared == 0 if not (graphs and late) else compared > 0  # the run time's copies wait
     assert (stats.graphs_given_up, stats.chains_given_up) == ("", "")
@@ -188,13 +188,13 @@ def test_steps_of_any_thread(folder, expected, driver):
         thread.join()
 
     driver.late(True)
-    found, stats = answers(folder, graphs=True, run=apart)
-    assert found == expected
+    tokens, stats = answers(folder, graphs=True, run=apart)
+    assert tokens == expected
     assert (stats.graphs_given_up, stats.chains_given_up) == ("", "")
     assert stats.chained_steps > 0 and stats.graph_steps > 0, stats
     # Nor has it one by a copy of tokens between two steps, where whole rows are read.
-    found, stats = answers(folder, graphs=True, run=apart, only=[1], asked={1: WHOLE})
-    assert [token for token, _ in found[1]] == [token for token, _ in expected[1]]
+    tokens, stats = answers(folder, graphs=True, run=apart, only=[1], params={1: FULL_ROWS})
+    assert [token for token, _ in tokens[1]] == [token for token, _ in expected[1]]
     assert (stats.graphs_given_up, stats.chained_steps) == ("", 0)
     assert stats.graph_steps > 0, stats
 
@@ -219,8 +219,8 @@ def test_copies_that_go_wrong_cost_no_token(folder, expected, driver, fault, wor
         def between(steps: Iterator[int] = steps, first: int = first) -> None:
             driver.fault(fault if next(steps) >= first else "")
 
-        found, stats = answers(folder, graphs=True, between=between, only=[1])
-        assert found[1] == expected[1]
+        tokens, stats = answers(folder, graphs=True, between=between, only=[1])
+        assert tokens[1] == expected[1]
         if fault == "event" and first > 0:  # they are made once
             assert stats.chains_given_up == ""
             continue
@@ -242,8 +242,8 @@ def test_copies_that_go_wrong_cost_no_token(folder, expected, driver, fault, wor
 def test_what_goes_wrong_costs_no_token(folder, expected, driver, fault, words):
     """The step is launched kernel by kernel, and so are all that follow."""
     driver.fault(fault)
-    found, stats = answers(folder, graphs=True)
-    assert found == expected
+    tokens, stats = answers(folder, graphs=True)
+    assert tokens == expected
     assert words in stats.graphs_given_up
     assert stats.graph_steps == 0
 
@@ -252,37 +252,37 @@ def test_a_driver_that_fails_later(folder, expected, driver):
     """A graph that was compared and played before."""
     driver.fault(NO_COPIES)  # so it is played sooner
     steps = iter(range(1000))
-    found, stats = answers(
+    tokens, stats = answers(
         folder, graphs=True, between=lambda: driver.fault("launch" if next(steps) > 20 else "")
     )
-    assert found == expected
+    assert tokens == expected
     assert stats.graph_steps > 0 and "cuGraphLaunch" in stats.graphs_given_up
 
 
-def test_memory_that_others_get_is_found(folder, expected, driver):
+def test_memory_that_others_get_is_noticed(folder, expected, driver):
     """Graphs whose memory is not kept for them, by a mistake made on purpose."""
     answers(folder, graphs=True)  # the core has put its function in the place of the pool's
     driver.fault(NO_COPIES)  # one graph a size, not another one for steps ahead
-    ours = tvm_ffi.get_global_func(ALLOCATE)
+    allocate = tvm_ffi.get_global_func(ALLOCATE)
 
     calls = iter(range(10**6))
 
     def forgetful(*arguments: Any) -> Any:
-        ours(*arguments)
+        allocate(*arguments)
         # At first the pool gets more than is asked for: while a stream is captured it has enough.
-        found = [POOL(*arguments) for _ in range(8 if next(calls) < 30 else 1)]
-        return found[0]
+        blocks = [POOL(*arguments) for _ in range(8 if next(calls) < 30 else 1)]
+        return blocks[0]
 
     tvm_ffi.register_global_func(ALLOCATE, forgetful, override=True)
     try:
         empty = tvm_ffi.get_global_func("vm.builtin.memory_manager.clear")
-        found, stats = answers(
+        tokens, stats = answers(
             folder,
             graphs=True,
             between=lambda: driver.counts()[1] and empty(),
             only=[1],  # of one size: the capture of a second one would find an empty pool
         )
     finally:
-        tvm_ffi.register_global_func(ALLOCATE, ours, override=True)
-    assert found == {1: expected[1]}
+        tvm_ffi.register_global_func(ALLOCATE, allocate, override=True)
+    assert tokens == {1: expected[1]}
     assert "memory that was freed" in stats.graphs_given_up

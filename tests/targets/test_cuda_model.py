@@ -54,5 +54,5 @@ def run(folder):
     """Run a recorded model by the emulator."""
     cuda.device()
     with cuda.loaded_by_emulator():
-        found = replay.model(folder, "cuda")
-    assert found["ok"], found
+        result = replay.model(folder, "cuda")
+    assert result["ok"], result

@@ -34,9 +34,9 @@ def test_route(build, name):
 
     def run(rows):
         given = [rows, *([bias] if spec.bias else [])]
-        made = [np.full((len(rows), k), -1, "int32"), np.full((len(rows), k), np.nan, "float32")]
-        made += [np.full(spec.experts + 1, -1, "int32"), np.full(len(rows) * k, -1, "int32")]
-        return kernel(*given, *made)[-4:]
+        outputs = [np.full((len(rows), k), -1, "int32"), np.full((len(rows), k), np.nan, "float32")]
+        outputs += [np.full(spec.experts + 1, -1, "int32"), np.full(len(rows) * k, -1, "int32")]
+        return kernel(*given, *outputs)[-4:]
 
     ids, weights, starts, slots = run(logits)
     expected, expected_weights = route(spec, logits, bias)
@@ -164,8 +164,8 @@ def expert_linear(build, kernels, spec, bound=3e-6):
         given = arguments(spec, bank, x[some].reshape(n * each, -1), ids[some], shares[some])
         scratch = np.zeros((n * spec.top_k, spec.out_features), "float32")
         given += [*bank.stored, *([residual[some]] if spec.residual else [])]
-        made = [*given, empty(spec, n), *([scratch] if spec.combined else [])]
-        return compute(*made)[len(given)].reshape(n, -1)
+        inputs = [*given, empty(spec, n), *([scratch] if spec.combined else [])]
+        return compute(*inputs)[len(given)].reshape(n, -1)
 
     y = run(slice(None))
     expected = bank.expected(x.reshape(ROWS * each, -1), ids, shares).reshape(ROWS, -1)

@@ -142,12 +142,12 @@ def test_rope_append(build, make_batch, h, g, e, rotary, eps, dtype):
         page = batch.page_ids[batch.page_indptr[s] + position // 16]
         expected[page, 0, :, position % 16] = x[i, h : h + g]
         expected[page, 1, :, position % 16] = qkv[i, h + g :]
-    found = as_bytes(got_pages, dtype)
+    appended = as_bytes(got_pages, dtype)
     if dtype in INTEGERS:
-        assert (np.abs(floats(found) - expected) <= tolerances(expected, dtype) + 1e-5).all()
+        assert (np.abs(floats(appended) - expected) <= tolerances(expected, dtype) + 1e-5).all()
     else:
-        np.testing.assert_allclose(found, expected, **CACHED[dtype])
-    assert np.array_equal(found[[3, 6]], pages[[3, 6]])
+        np.testing.assert_allclose(appended, expected, **CACHED[dtype])
+    assert np.array_equal(appended[[3, 6]], pages[[3, 6]])
     if eps:  # in two launches, for devices that take few tensors: the same bits
         few = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
         split = build(GpuKernels(few, {}).rope_append(spec))
@@ -221,13 +221,13 @@ def test_attention_of_a_cut_prompt_has_the_same_bits(attend, make_batch):
     rng = np.random.default_rng(3)
     pages, table = values(rng, 16, 2, g, 16, e, dtype=dtype), [5, 0, 3, 8, 2, 11, 14, 6, 1]
     q = values(rng, 140, h, e)
-    whole = run(q, make_batch([(0, 140, table)]), pages)
+    at_once = run(q, make_batch([(0, 140, table)]), pages)
     other, other_q = (20, 1, [9, 10]), values(rng, 1, h, e)
     for start, stop in pairwise([0, 1, 17, 64, 65, 140]):
         chunk = (start, stop - start, table)
         mixed_q = np.concatenate([other_q, q[start:stop], other_q])
         mixed = run(mixed_q, make_batch([other, chunk, other]), pages)
-        assert np.array_equal(mixed[1:-1], whole[start:stop])
+        assert np.array_equal(mixed[1:-1], at_once[start:stop])
         assert np.array_equal(mixed[0], mixed[-1])
 
 

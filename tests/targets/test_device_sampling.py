@@ -20,7 +20,7 @@ from ..support.tiny_models import compiled, save
 VOCAB, TOKENS, CANDIDATES = 2000, 64, 128
 ROW, FEW = 4 * VOCAB, 4 * (2 * CANDIDATES + 4)  # bytes
 # A bias of nothing changes no logit, but only whole rows can be biased.
-WHOLE = {5: 0.0}
+FULL_ROWS = {5: 0.0}
 SETTINGS = {
     "greedy": SamplingParams(temperature=0, top_logprobs=3),
     "top-k": SamplingParams(temperature=0.8, top_k=40, top_p=0.95, seed=7),
@@ -66,23 +66,23 @@ def run(folder, requests, finish=Finish.LENGTH, **config):
             prompt = rng.integers(3, VOCAB, 3 + 9 * (i % 5)).tolist()
             core.add(i, prompt, replace(params, max_tokens=TOKENS))
         core.start()
-        told, left = [[] for _ in requests], len(requests)
+        tokens, left = [[] for _ in requests], len(requests)
         while left:
             events = core.wait_events(120_000)
             assert events, "no event for two minutes"
             for event in events:
                 assert event.finish in (Finish.RUNNING, finish), event
-                told[event.id].append(event)
+                tokens[event.id].append(event)
                 left -= event.finish != Finish.RUNNING
-        return told, core.stats()
+        return tokens, core.stats()
 
 
 @pytest.mark.gpu
 @pytest.mark.nightly
-def test_the_tokens_are_those_of_whole_rows(folder):
+def test_the_tokens_are_those_of_full_rows(folder):
     few, stats = run(folder, SETTINGS.values())
-    whole, other = run(folder, [replace(p, bias=WHOLE) for p in SETTINGS.values()])
-    for name, a, b in zip(SETTINGS, few, whole, strict=True):
+    expected, other = run(folder, [replace(p, bias=FULL_ROWS) for p in SETTINGS.values()])
+    for name, a, b in zip(SETTINGS, few, expected, strict=True):
         assert [e.token for e in a] == [e.token for e in b], name
         np.testing.assert_allclose([e.logprob for e in a], [e.logprob for e in b], atol=5e-5)
         for x, y in zip(a, b, strict=True):
@@ -100,19 +100,19 @@ def test_the_tokens_are_those_of_whole_rows(folder):
 
 @pytest.mark.gpu
 def test_a_greedy_step_reads_a_little(folder):
-    told, stats = run(folder, [SamplingParams(temperature=0)] * 3)
+    tokens, stats = run(folder, [SamplingParams(temperature=0)] * 3)
     assert (stats.candidate_rows, stats.whole_rows) == (3 * TOKENS, 0)
     assert stats.readback_bytes <= (3 * TOKENS + stats.steps) * FEW
-    assert len({tuple(e.token for e in events) for events in told}) == 3
+    assert len({tuple(e.token for e in events) for events in tokens}) == 3
 
 
 @pytest.mark.gpu
-def test_what_takes_whole_rows_is_served_beside(folder):
+def test_requests_of_full_rows_are_served_beside(folder):
     """A request that needs its rows costs its neighbours nothing, and they it no token."""
     plain = SamplingParams(temperature=0)
     biased = replace(plain, bias={7: 1.5})
-    told = SamplingParams(temperature=0, prompt_logprobs=2)
-    mixed, stats = run(folder, [plain, biased, told])
+    with_logprobs = SamplingParams(temperature=0, prompt_logprobs=2)
+    mixed, stats = run(folder, [plain, biased, with_logprobs])
     alone = [run(folder, [p])[0][0] for p in (plain,)]
     assert [e.token for e in mixed[0]] == [e.token for e in alone[0]]
     assert stats.whole_rows == TOKENS
@@ -127,7 +127,7 @@ def test_a_step_is_launched_before_the_last_one_was_read(folder):
     chained, stats = run(folder, [plain] * 3)
     assert stats.chained_steps > 0.8 * stats.steps
     assert stats.wasted_rows == 0
-    other, waited = run(folder, [replace(plain, bias=WHOLE)] * 3)
+    other, waited = run(folder, [replace(plain, bias=FULL_ROWS)] * 3)
     assert waited.chained_steps == 0
     for a, b in zip(chained, other, strict=True):
         assert [e.token for e in a] == [e.token for e in b]
@@ -137,10 +137,10 @@ def test_a_step_is_launched_before_the_last_one_was_read(folder):
     assert stats.wasted_rows < 0.05 * len(SETTINGS) * TOKENS
     # Ends that the device does not know of.
     stops = tuple({e.token for events in chained for e in events[20:22]})
-    told, stats = run(folder, [replace(plain, stop_ids=stops)] * 3, finish=Finish.STOP)
+    tokens, stats = run(folder, [replace(plain, stop_ids=stops)] * 3, finish=Finish.STOP)
     assert 0 < stats.wasted_rows <= 3
     assert stats.pages_free == stats.pages_total
-    for a, b in zip(told, chained, strict=True):
+    for a, b in zip(tokens, chained, strict=True):
         assert [e.token for e in a] == [e.token for e in b][: len(a)]
 
 
@@ -148,10 +148,10 @@ def test_a_step_is_launched_before_the_last_one_was_read(folder):
 def test_requests_are_admitted_while_the_device_computes(folder):
     """Those that wait for a place change no token of the others, and have their own."""
     requests = [SamplingParams(temperature=0, user=i) for i in range(12)]
-    told, stats = run(folder, requests, max_batch=4)
+    tokens, stats = run(folder, requests, max_batch=4)
     assert 0 < stats.overlapped_seconds < stats.host_seconds + stats.sample_seconds
     alone, _ = run(folder, requests)
-    for a, b in zip(told, alone, strict=True):
+    for a, b in zip(tokens, alone, strict=True):
         assert [e.token for e in a] == [e.token for e in b]
 
 

@@ -114,11 +114,11 @@ class TestModels:
         shared = runs[kind].sequences["prefix"].pages[:2]
         assert all(runs[kind].sequences[i].pages == shared for i in range(batch))
         first = {kind: 32, "cpu": 0}
-        told = {
+        outputs = {
             t: follow(run, [(prefix + p)[first[t] :] for p in tails]) for t, run in runs.items()
         }
-        assert [len(tokens) for tokens in told["cpu"]] == [64] * batch
-        assert told[kind] == told["cpu"]
+        assert [len(tokens) for tokens in outputs["cpu"]] == [64] * batch
+        assert outputs[kind] == outputs["cpu"]
 
 
 def short_prompts(model, batch):
@@ -128,13 +128,13 @@ def short_prompts(model, batch):
 
 def follow(run, prompts, tokens=64):
     """Greedy tokens after the prompts, all in one batch."""
-    told = [[] for _ in prompts]
+    outputs = [[] for _ in prompts]
     rows = dict(enumerate(prompts))
     for _ in range(tokens):
         for i, logits_ in run.step(rows).items():
-            told[i].append(int(logits_[-1].argmax()))
-        rows = {i: [said[-1]] for i, said in enumerate(told)}
-    return told
+            outputs[i].append(int(logits_[-1].argmax()))
+        rows = {i: [said[-1]] for i, said in enumerate(outputs)}
+    return outputs
 
 
 @pytest.mark.gpu

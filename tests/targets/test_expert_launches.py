@@ -63,9 +63,9 @@ def test_a_token_takes_few_launches():
     assert total(mod, DECODE) == BROWSER * LAYERS + 4
     assert BROWSER * 16 + 4 <= 120  # a model of 16 layers is within a browser's budget
     kernels = {hash(func): func for func, _ in calls(mod)}.values()
-    found = [part for func in kernels for part in demands(func)]
-    assert max(buffers for buffers, _ in found) <= webgpu.LIMITS.storage_buffers
-    assert max(shared for _, shared in found) <= webgpu.LIMITS.shared_memory_bytes
+    launches = [part for func in kernels for part in demands(func)]
+    assert max(buffers for buffers, _ in launches) <= webgpu.LIMITS.storage_buffers
+    assert max(shared for _, shared in launches) <= webgpu.LIMITS.shared_memory_bytes
 
 
 def test_a_prompt_sorts_its_rows_and_adds_up_its_slots():

@@ -78,12 +78,14 @@ def calls(mod) -> Iterator[tuple[Any, list[Any]]]:
             call = binding.value
             if is_tir_call(call):
                 given = [a.ty for a in call.args[1].fields]
-                made = call.ty_args[0]
-                made = list(made.fields) if isinstance(made, relax.TupleType) else [made]
+                results = call.ty_args[0]
+                results = (
+                    list(results.fields) if isinstance(results, relax.TupleType) else [results]
+                )
                 if call.op.name.endswith("inplace"):
                     places = [int(i) for i in call.attrs.inplace_indices]
-                    made = [t for t, place in zip(made, places, strict=True) if place < 0]
-                yield mod[call.args[0]], given + made
+                    results = [t for t, place in zip(results, places, strict=True) if place < 0]
+                yield mod[call.args[0]], given + results
 
 
 def grids(func, types, sizes) -> list[tuple[int, ...]]:
@@ -150,8 +152,8 @@ def test_rows_go_to_kernels_for_rows_like_them(step, native):
     slots = min(pages // 16 + sequences, 2048)
     across = {"whole": [(8, n)], "rows": [(48, n), (8, -(-n // 4))]}
     across["splits"] = [(slots, 8), (32, sequences)]
-    wanted = [grid for kind in kinds.split() for grid in across[kind]]
-    assert attention_grids(native, n, sequences, pages) == wanted
+    expected = [grid for kind in kinds.split() for grid in across[kind]]
+    assert attention_grids(native, n, sequences, pages) == expected
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -161,10 +163,10 @@ def test_a_token_takes_few_launches(name):
     assert total(mod, DECODE) == 4 * LAYERS + 4 <= 120
     assert total(mod, PROMPT) > 4 * LAYERS + 4  # the count does see what the host chooses
     kernels = {hash(func): func for func, _ in calls(mod)}.values()
-    found = [part for func in kernels for part in demands(func)]
-    assert len(found) > 20
-    assert max(buffers for buffers, _ in found) <= webgpu.LIMITS.storage_buffers
-    assert max(shared for _, shared in found) <= webgpu.LIMITS.shared_memory_bytes
+    launches = [part for func in kernels for part in demands(func)]
+    assert len(launches) > 20
+    assert max(buffers for buffers, _ in launches) <= webgpu.LIMITS.storage_buffers
+    assert max(shared for _, shared in launches) <= webgpu.LIMITS.shared_memory_bytes
 
 
 def test_where_launches_are_cheap_the_linear_stays_apart(native):

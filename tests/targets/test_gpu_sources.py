@@ -36,7 +36,7 @@ USUAL = GpuLimits(threads_per_block=256, shared_memory_bytes=32768)
 WEBGPU = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
 
 
-def kernels(made):
+def kernels(table):
     rope = {
         "heads": 6,
         "kv_heads": 2,
@@ -49,33 +49,33 @@ def kernels(made):
     halves = {"kv_dtype": "float16", "qkv_dtype": "float16", "out_dtype": "float16"}
     attention = {key: rope[key] for key in ("heads", "kv_heads", "head_dim")} | {"scale": 0.1}
     return {
-        "norm": made.rms_norm(RMSNormSpec(dim=96, eps=1e-5)),
-        "add_norm": made.add_rms_norm(RMSNormSpec(dim=2048, eps=1e-5)),
-        "swiglu": made.swiglu(SwiGLUSpec(dim=96)),
-        "embedding": made.embedding(EmbeddingSpec(vocab=100, dim=64, **q4)),
-        "linear": made.linear(LinearSpec(out_features=100, in_features=80, **q4)),
-        "q4_k_linear": made.linear(
+        "norm": table.rms_norm(RMSNormSpec(dim=96, eps=1e-5)),
+        "add_norm": table.add_rms_norm(RMSNormSpec(dim=2048, eps=1e-5)),
+        "swiglu": table.swiglu(SwiGLUSpec(dim=96)),
+        "embedding": table.embedding(EmbeddingSpec(vocab=100, dim=64, **q4)),
+        "linear": table.linear(LinearSpec(out_features=100, in_features=80, **q4)),
+        "q4_k_linear": table.linear(
             LinearSpec(out_features=100, in_features=256, scheme="q4_k", scale_dtype="float16")
         ),
-        "fused_zero_point_linear": made.fused_linear(
+        "fused_zero_point_linear": table.fused_linear(
             FusedLinearSpec(
                 **fused, scheme="affine4f32_g32", scale_dtype="float32", x_dtype="float16"
             )
         ).compute,
-        "float_linear": made.linear(LinearSpec(out_features=100, in_features=80, scheme="f32")),
-        "rope": made.rope_append(RopeAppendSpec(**rope)),
-        "norm_rope": made.rope_append(RopeAppendSpec(**rope, qk_norm_eps=1e-6)),
-        "attention": made.attention(AttentionSpec(**attention)),
-        "fused_linear": made.fused_linear(FusedLinearSpec(**fused, **q4)).compute,
-        "fused_float_linear": made.fused_linear(
+        "float_linear": table.linear(LinearSpec(out_features=100, in_features=80, scheme="f32")),
+        "rope": table.rope_append(RopeAppendSpec(**rope)),
+        "norm_rope": table.rope_append(RopeAppendSpec(**rope, qk_norm_eps=1e-6)),
+        "attention": table.attention(AttentionSpec(**attention)),
+        "fused_linear": table.fused_linear(FusedLinearSpec(**fused, **q4)).compute,
+        "fused_float_linear": table.fused_linear(
             FusedLinearSpec(**fused, scheme="f32", x_dtype="float16", y_dtype="float16")
         ).compute,
-        "candidates": made.candidates(CandidatesSpec(vocab=2**18)).compute,
-        "paged_attention": made.paged_attention(
+        "candidates": table.candidates(CandidatesSpec(vocab=2**18)).compute,
+        "paged_attention": table.paged_attention(
             PagedAttentionSpec(**rope, scale=0.1, **halves)
         ).compute,
         **{
-            f"paged_{kv_dtype}": made.paged_attention(
+            f"paged_{kv_dtype}": table.paged_attention(
                 PagedAttentionSpec(
                     **rope, scale=0.1, **halves | {"kv_dtype": kv_dtype, "words": True}
                 )
@@ -123,8 +123,8 @@ def test_every_kernel_compiles(kind):
 @pytest.mark.by_day("metal")
 def test_no_kernel_takes_sine_or_cosine_of_the_device(kind):
     """WGSL and Vulkan promise 2^-11, within [-pi, pi] alone; Metal's fast math is no better."""
-    made = kernels(GpuKernels(USUAL, DEVICES[kind]))
-    rotate = [source(made[name], kind) for name in ("rope", "norm_rope", "paged_attention")]
+    table = kernels(GpuKernels(USUAL, DEVICES[kind]))
+    rotate = [source(table[name], kind) for name in ("rope", "norm_rope", "paged_attention")]
     for text in rotate:
         assert not re.search(r"\b(?:sin|cos)f?\(", text)
 
@@ -138,26 +138,26 @@ def demands(func):
 
 @pytest.mark.nightly
 def test_webgpu_gets_no_kernel_beyond_its_limits():
-    found = {
+    beyond = {
         name: demands(func) for name, func in kernels(GpuKernels(WEBGPU, DEVICES["webgpu"])).items()
     }
-    assert len(found["norm_rope"]) == 2 and len(found["linear"]) == 3
-    assert max(buffers for parts in found.values() for buffers, _ in parts) == 7
-    assert 8192 < max(shared for parts in found.values() for _, shared in parts) <= 16384
+    assert len(beyond["norm_rope"]) == 2 and len(beyond["linear"]) == 3
+    assert max(buffers for parts in beyond.values() for buffers, _ in parts) == 7
+    assert 8192 < max(shared for parts in beyond.values() for _, shared in parts) <= 16384
     unlimited = kernels(GpuKernels(USUAL, DEVICES["webgpu"]))
     assert demands(unlimited["norm_rope"])[0][0] == 9  # what the limit is for
 
 
 @pytest.mark.nightly
 def test_opencl_loads_and_stores_halves_without_computing_with_them():
-    made = kernels(GpuKernels(USUAL, DEVICES["opencl"]))
+    table = kernels(GpuKernels(USUAL, DEVICES["opencl"]))
     for name in ("fused_float_linear", "paged_attention"):
-        text = source(with_storage_half(made[name]), "opencl")
+        text = source(with_storage_half(table[name]), "opencl")
         for function in ("vload_half(", "vload_half4(", "vstore_half("):
             assert function in text, name
         assert not re.search(r"\bhalf\d* [a-z_]+|\(half\d*\)|convert_half", text), name
         assert not needed("opencl", {"cl": text})
-        assert needed("opencl", {"cl": source(made[name], "opencl")}) == ["cl_khr_fp16"]
+        assert needed("opencl", {"cl": source(table[name], "opencl")}) == ["cl_khr_fp16"]
 
 
 def test_limits_are_checked():
@@ -201,8 +201,8 @@ def test_attention_of_any_heads_compiles(heads, kv_heads, head_dim):
     )
     width = (heads + 2 * kv_heads) * head_dim
     linear = FusedLinearSpec(out_features=width, in_features=64, scheme="f32", norm_eps=1e-5)
-    whole = QkvAttentionSpec(linear=linear, attention=attention)
+    spec = QkvAttentionSpec(linear=linear, attention=attention)
     apart = GpuKernels(USUAL, DEVICES["opencl"]).paged_attention(attention)
     assert source(apart.compute, "opencl").count("// Function:") == 5
-    joined = GpuKernels(webgpu.LIMITS, DEVICES["webgpu"]).qkv_attention(whole)
+    joined = GpuKernels(webgpu.LIMITS, DEVICES["webgpu"]).qkv_attention(spec)
     assert all(shared <= 16384 for _, shared in demands(joined.compute))

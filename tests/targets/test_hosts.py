@@ -25,7 +25,7 @@ from ..support import gpu, object_files
 from ..support.tiny_models import Runner, compiled, save
 
 # Target, host: format, CPU, platform of the objects; what SystemLib is called with begins so.
-MADE = {
+HOSTS = {
     ("metal", None): ("Mach-O", "aarch64", "macos 13.0", None),
     ("metal:macabi", None): ("Mach-O", "aarch64", "macabi 16.0", "wherry_"),
     ("iphone", None): ("Mach-O", "aarch64", "ios 16.0", "wherry_"),
@@ -59,7 +59,7 @@ BY_DAY = (("iphone", None), ("android", None), ("cpu", "arm64-apple-macos13.0"))
 @pytest.mark.cpu
 @pytest.mark.parametrize(
     ("target", "host"),
-    [pytest.param(*made, marks=[] if made in BY_DAY else pytest.mark.nightly) for made in MADE],
+    [pytest.param(*case, marks=[] if case in BY_DAY else pytest.mark.nightly) for case in HOSTS],
 )
 @pytest.mark.by_day("android")
 def test_objects_are_the_host_s(model, target, host):
@@ -68,10 +68,10 @@ def test_objects_are_the_host_s(model, target, host):
         gpu.device("vulkan")  # its plugin and naga take part in code generation
     folder = ensure_artifact(str(model), target=target, host=host, limits=limits)
     manifest = verify(folder, machine=False)
-    format_, arch, platform, symbols = MADE[target, host]
-    found = object_files.of(folder / manifest.library)
-    data, code = sorted(found, key=lambda f: not f.name.endswith("devc.o"))
-    assert {(f.format, f.arch, f.platform) for f in found} == {(format_, arch, platform)}
+    format_, arch, platform, symbols = HOSTS[target, host]
+    objects = object_files.of(folder / manifest.library)
+    data, code = sorted(objects, key=lambda f: not f.name.endswith("devc.o"))
+    assert {(f.format, f.arch, f.platform) for f in objects} == {(format_, arch, platform)}
     kind = manifest.target["kind"]
     assert (kind == "llvm") == target.startswith("cpu")
     assert (DEVICE_CODE.get(kind, b"") in data.data) and manifest.target["name"]
@@ -99,8 +99,8 @@ def test_objects_for_linux_are_elf_with_and_without_a_linker(model, monkeypatch)
     monkeypatch.setattr(hosts.shutil, "which", lambda name: None)
     limits = Limits(max_batch=8, prefill_chunk=64)
     folder = ensure_artifact(str(model), target="opencl", host=name, limits=limits)
-    found = object_files.of(folder / "model.tar")
-    assert {(f.format, f.arch) for f in found} == {("ELF", name.partition("-")[2])}
+    target = object_files.of(folder / "model.tar")
+    assert {(f.format, f.arch) for f in target} == {("ELF", name.partition("-")[2])}
     assert read_manifest(folder).target["objects"] == {"format": "ELF"}
 
 

@@ -28,7 +28,7 @@ def test_json_of_other_fields_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "found"),
+    ("wrong", "message"),
     [
         (lambda: LinearSpec(out_features=0, in_features=8, scheme="f32"), "out_features"),
         (lambda: LinearSpec(out_features=4, in_features=8, scheme="q9"), "q9"),
@@ -52,8 +52,8 @@ def test_json_of_other_fields_is_refused():
         ),
     ],
 )
-def test_impossible_specs_are_refused(wrong, found):
-    with pytest.raises(ValueError, match=found):
+def test_impossible_specs_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
         wrong()
 
 

@@ -30,11 +30,11 @@ def driven_from_here(monkeypatch):
     """ "metal" with this machine as its host: the host's code has to run, too."""
     here = hosts.here()
 
-    def found(text, host):
+    def compiler(text, host):
         preset = find(text, host)
         return replace(preset, hosts=(here.name,)).on(here) if text == "metal" else preset
 
-    monkeypatch.setattr(choices, "find_target", found)
+    monkeypatch.setattr(choices, "find_target", compiler)
 
 
 @pytest.mark.cpu
@@ -59,9 +59,9 @@ class TestMetal:
         monkeypatch.setattr(cores, "open_runtime", lambda kind: open_runtime("cpu"))
         rng = np.random.default_rng(1)
         prompts = [rng.integers(3, case.model.config.vocab_size, n).tolist() for n in (5, 37)]
-        told = {t: greedy(case.compiled(t), prompts, 12) for t in ("cpu", "metal")}
-        assert [len(tokens) for tokens in told["cpu"]] == [12, 12]
-        assert told["metal"] == told["cpu"]
+        outputs = {t: greedy(case.compiled(t), prompts, 12) for t in ("cpu", "metal")}
+        assert [len(tokens) for tokens in outputs["cpu"]] == [12, 12]
+        assert outputs["metal"] == outputs["cpu"]
 
     @pytest.mark.nightly
     def test_weights_of_four_bits(self, tmp_path):

@@ -142,8 +142,8 @@ class Kernel:
         inputs = [qkv, table_of(batch, most), batch.query_indptr, *self.norms, as_words(pages)]
         own = scratch(self.kernel, batch)
         own[1] = own[1][:most]
-        made = self.call(*inputs, out, *own)
-        return made[len(inputs)], as_bytes(made[len(inputs) - 1], self.kv_dtype)
+        results = self.call(*inputs, out, *own)
+        return results[len(inputs)], as_bytes(results[len(inputs) - 1], self.kv_dtype)
 
     def expected(self, qkv, batch, pages):
         """The same in NumPy, from the pages that the kernel left."""
@@ -189,14 +189,14 @@ def test_batch_table(build, make_batch):
     arrays = [getattr(batch, name) for name in names]
     kernel = KERNELS.batch_table(BatchTableSpec())
     (ty,) = scratch_types(kernel, sizes_of(batch))
-    wanted = table_of(batch)
-    assert [int(d) for d in ty.shape] == list(wanted.shape) and wanted[2] == 0
+    expected = table_of(batch)
+    assert [int(d) for d in ty.shape] == list(expected.shape) and expected[2] == 0
     compute = build(kernel.compute)
-    for most in (len(wanted), 5):  # memory for all slots, and for some
-        wanted = table_of(batch, most)
-        got = compute(*arrays, np.full(wanted.shape, -9, "int32"))[-1]
-        assert np.array_equal(got[:-5], wanted[:-5])
-        assert most == 5 or np.array_equal(got, wanted)
+    for most in (len(expected), 5):  # memory for all slots, and for some
+        expected = table_of(batch, most)
+        got = compute(*arrays, np.full(expected.shape, -9, "int32"))[-1]
+        assert np.array_equal(got[:-5], expected[:-5])
+        assert most == 5 or np.array_equal(got, expected)
 
 
 def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
@@ -205,12 +205,12 @@ def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
     table = np.random.default_rng(1).permutation(60)[: -(-length // 16)].tolist()
     qkv = kernel.rows(0, length)
     batch = make_batch([(0, length, table)])
-    whole, pages = kernel(qkv, batch, kernel.pages)
-    kernel.close(whole, kernel.expected(qkv, batch, pages))
+    at_once, pages = kernel(qkv, batch, kernel.pages)
+    kernel.close(at_once, kernel.expected(qkv, batch, pages))
     assert np.array_equal(pages, kernel.pages) == (kernel.kv == "none")
     if kernel.kv != "none":
-        held = np.moveaxis(floats(pages)[table, 1], 1, 2).reshape(-1, kernel.g, kernel.e)
-        kernel.close_to_values(held[:length], kernel.values(qkv))
+        cached = np.moveaxis(floats(pages)[table, 1], 1, 2).reshape(-1, kernel.g, kernel.e)
+        kernel.close_to_values(cached[:length], kernel.values(qkv))
 
     others = [(20, 1, [70, 71]), (3, 4, [72])]
     rubbish = kernel.pages
@@ -218,12 +218,12 @@ def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
         rows = np.concatenate([kernel.rows(5, 1), qkv[start:stop], kernel.rows(6, 4)])
         mixed = make_batch([others[0], (start, stop - start, table), others[1]])
         got, rubbish = kernel(rows, mixed, rubbish)
-        assert np.array_equal(got[1:-4], whole[start:stop])
+        assert np.array_equal(got[1:-4], at_once[start:stop])
     for position in range(length - 4, length):  # decode: alone, which splits; with others
         more = [(20, 1, [70, 71]), (300, 1, list(range(70, 89)))] * (position % 2)
         rows = np.concatenate([qkv[position : position + 1], kernel.rows(7, len(more))])
         got, rubbish = kernel(rows, make_batch([(position, 1, table), *more]), rubbish)
-        assert np.array_equal(got[0], whole[position])
+        assert np.array_equal(got[0], at_once[position])
     assert np.array_equal(rubbish[table], pages[table])
 
 

@@ -90,14 +90,14 @@ def test_the_bits_are_those_of_the_kernels_apart(
         n = len(batch.positions)
         x = rng.standard_normal((n, hidden)).astype("float32")
         steps = [table_of(batch), batch.query_indptr]
-        made = [scratch(kernel, batch) for kernel in kernels]
+        buffers = [scratch(kernel, batch) for kernel in kernels]
         out, qkv = np.full((n, h, e), np.nan, dtype), np.full((n, width), np.nan, dtype)
 
         inputs = [x, norm, *stored, *steps, *joined, pages]
-        got = together(*inputs, out, *made[0])[len(inputs) - 1 :][:2]
-        qkv = first(x, norm, *stored, qkv, *made[1])[2 + len(stored)]
+        got = together(*inputs, out, *buffers[0])[len(inputs) - 1 :][:2]
+        qkv = first(x, norm, *stored, qkv, *buffers[1])[2 + len(stored)]
         inputs = [qkv.reshape(n, width // e, e), *steps, *apart, pages]
-        expected = second(*inputs, out, *made[2])[len(inputs) - 1 :][:2]
+        expected = second(*inputs, out, *buffers[2])[len(inputs) - 1 :][:2]
         assert np.isfinite(expected[1]).all()
         assert np.array_equal(expected[0], pages) == (kv == "none")
         for a, b in zip(got, expected, strict=True):

@@ -97,11 +97,11 @@ def test_pooling(any_machine, mode):
     spec = PoolSpec(dim=36, mode=mode)
     x = np.random.default_rng(1).standard_normal((len(SEQUENCES), 36)).astype("float32")
     rows = (POINTERS[[3, 1, 6]] - 1).astype("int32")  # of the texts 2, 0 and 5
-    wanted = [pooled(x[POINTERS[i] : POINTERS[i + 1]].astype("float64"), mode) for i in (2, 0, 5)]
+    expected = [pooled(x[POINTERS[i] : POINTERS[i + 1]].astype("float64"), mode) for i in (2, 0, 5)]
     for func in (CpuKernels(any_machine.isa).pool(spec), pool_reference(spec)):
         out = np.full((3, 36), np.nan, "float32")
         got = any_machine.build(func)(x, SEQUENCES, POINTERS, rows, out)[-1]
-        np.testing.assert_allclose(got, wanted, atol=1e-5)
+        np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

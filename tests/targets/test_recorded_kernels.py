@@ -31,8 +31,8 @@ def test_attention_on_tensor_cores(monkeypatch, nvcc, tmp_path, make_batch):
     assert [(len(call["in0"]), len(call["in2"]) - 1) for call in calls] == [(1, 1), (68, 3)]
     monkeypatch.setattr(replay, "_open_runtime", lambda device: None)
     with cuda.loaded_by_emulator():
-        found = replay.kernel(folder, "cuda")
-    assert found == {"ok": True, "worst": 0.0, "wrong": []}
+        result = replay.kernel(folder, "cuda")
+    assert result == {"ok": True, "worst": 0.0, "wrong": []}
     assert "test" in json.loads((folder / "kernel.json").read_text())
 
 
@@ -55,9 +55,9 @@ def test_sums_as_bits_may_differ_a_little(monkeypatch, nvcc, tmp_path):
         changed = calls["out2"].copy()
         changed[0, column : column + 1].view("float32")[:] *= np.float32(factor)
         np.savez(path, **(calls | {"out2": changed}))
-        found = replay.kernel(folder, "cuda")
-        assert found["ok"] == (found["worst"] <= replay.BITS_NEAR)
-        return found["worst"]
+        result = replay.kernel(folder, "cuda")
+        assert result["ok"] == (result["worst"] <= replay.BITS_NEAR)
+        return result["worst"]
 
     assert replay.BITS_NEAR == pytest.approx(2 * candidates.RELATIVE_ERROR)
     total, logit = 2 * count + 1, count
@@ -86,5 +86,5 @@ def test_the_bundle_has_wide_tiles(monkeypatch, nvcc, tmp_path):
     assert b", 2, 16, 8, 3, 1, true, true, " in (folder / "kernel.so").read_bytes()
     monkeypatch.setattr(replay, "_open_runtime", lambda device: None)
     with cuda.loaded_by_emulator():
-        found = replay.kernel(folder, "cuda")
-    assert found == {"ok": True, "worst": 0.0, "wrong": []}
+        result = replay.kernel(folder, "cuda")
+    assert result == {"ok": True, "worst": 0.0, "wrong": []}

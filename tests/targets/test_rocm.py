@@ -44,7 +44,7 @@ def tools():
 
 
 @pytest.fixture(scope="module")
-def made(tools, tmp_path_factory):
+def artifact(tools, tmp_path_factory):
     """(compiled folder, folder of the dump, what stderr got) of a tiny model."""
     folder = tmp_path_factory.mktemp("rocm")
     save(folder / "model", "qwen3", head_dim=32)
@@ -84,8 +84,8 @@ def barriers_that_wait(assembly):
 
 
 @pytest.mark.cpu
-def test_a_library_holds_every_kernel(made):
-    folder, _, said = made
+def test_a_library_holds_every_kernel(artifact):
+    folder, _, said = artifact
     (module,) = packed(folder / "model.so", "hip")
     assert module.format == "hsaco" and len(module.kernels) > 10
     check(Elf.read(module.code), "gfx1100", module.kernels)
@@ -94,8 +94,8 @@ def test_a_library_holds_every_kernel(made):
     assert target["device_features"] == [] and "Warning" not in said
 
 
-def test_the_dump_has_assembly(made):
-    text = (made[1] / "8_generate.s").read_text()
+def test_the_dump_has_assembly(artifact):
+    text = (artifact[1] / "8_generate.s").read_text()
     assert 'amdgcn_target "amdgcn-amd-amdhsa' in text and "attention_kernel" in text
 
 
@@ -113,12 +113,12 @@ def test_kernels_of_each_gpu(code, tools, tmp_path):
     }
     mod = tvm.IRModule({n: f.with_attr("global_symbol", n) for n, f in funcs.items()})
     with preset.toolchain.active():
-        made = tvm.compile(mod, target=Target(dict(preset.device), host=dict(preset.host)))
-        made.export_library(str(tmp_path / "kernels.so"))
+        artifact = tvm.compile(mod, target=Target(dict(preset.device), host=dict(preset.host)))
+        artifact.export_library(str(tmp_path / "kernels.so"))
     (module,) = packed(tmp_path / "kernels.so", "hip")
     assert len(module.kernels) >= 3
     check(Elf.read(module.code), code, module.kernels)
-    assembly = str(made.mod.imports[0].inspect_source("asm"))
+    assembly = str(artifact.mod.imports[0].inspect_source("asm"))
     wave = 32 if ".amdhsa_wavefront_size32 1" in assembly else 64
     assert preset.device["thread_warp_size"] == wave
     assert barriers_that_wait(assembly) > 4
@@ -145,8 +145,8 @@ def test_functions_of_rocm_are_linked(tools):
     preset = find("rocm:gfx1201")
     with preset.toolchain.active():
         target = Target(dict(preset.device), host=dict(preset.host))
-        made = tvm.compile(tvm.IRModule({"main": main}), target=target)
-    assert "main_kernel.kd" in str(made.mod.imports[0].inspect_source("asm"))
+        artifact = tvm.compile(tvm.IRModule({"main": main}), target=target)
+    assert "main_kernel.kd" in str(artifact.mod.imports[0].inspect_source("asm"))
 
 
 def test_what_is_missing_is_named(monkeypatch, tools, tmp_path):

@@ -82,7 +82,7 @@ def test_one_row_waits_twice():
     form = {"out_features": 64, "in_features": 64, "scheme": "q4", "scale_dtype": HALF}
     spec = FusedLinearSpec(**form, norm_eps=1e-5)
     counts = []
-    for made in (GpuKernels(USUAL, {}), KERNELS):
-        first = source(made.fused_linear(spec).compute, "metal").split("kernel void")[1]
+    for kernels in (GpuKernels(USUAL, {}), KERNELS):
+        first = source(kernels.fused_linear(spec).compute, "metal").split("kernel void")[1]
         counts.append(first.count("threadgroup_barrier"))
     assert counts == [10, 2]

@@ -129,8 +129,8 @@ def test_halves_that_are_only_stored_ask_for_no_more(tools, tmp_path):
         "compared": "if (x[t.x] > x[0u]) { x[t.x] = x[1u]; }",
         "joined": "x[t.x] = f16(vec4<f32>(vec4<f16>(x[0u], x[1u], x[2u], x[3u])).y);",
     }
-    made = naga.compile_wgsl({n: HALF_KERNEL.replace("BODY", b) for n, b in bodies.items()})
-    for name, code in made.items():
+    compiled = naga.compile_wgsl({n: HALF_KERNEL.replace("BODY", b) for n, b in bodies.items()})
+    for name, code in compiled.items():
         assert "Float16" in capabilities(code)  # what naga asks for
         path = tmp_path / f"{name}.spv"
         if name == "stored":

@@ -77,8 +77,8 @@ def test_a_prompt_in_any_pieces(kernel, make_batch):
     table = np.random.default_rng(1).permutation(24)[: -(-LENGTH // 16)].tolist()
     qkv = kernel.rows(0, LENGTH)
     batch = make_batch([(0, LENGTH, table)])
-    whole, pages = kernel(qkv, batch, kernel.pages)
-    kernel.close(whole, kernel.expected(qkv, batch, pages))
+    at_once, pages = kernel(qkv, batch, kernel.pages)
+    kernel.close(at_once, kernel.expected(qkv, batch, pages))
 
     others = [(20, 1, [24, 25]), (3, 4, [26])]
     left = kernel.pages
@@ -86,16 +86,16 @@ def test_a_prompt_in_any_pieces(kernel, make_batch):
         rows = np.concatenate([kernel.rows(5, 1), qkv[start:stop], kernel.rows(6, 4)])
         mixed = make_batch([others[0], (start, stop - start, table), others[1]])
         got, left = kernel(rows, mixed, left)
-        assert np.array_equal(got[1:-4], whole[start:stop])
+        assert np.array_equal(got[1:-4], at_once[start:stop])
     for position in range(LENGTH - 4, LENGTH):  # alone, in splits; with others
         more = [(20, 1, [24, 25]), (300, 1, list(range(26, 45)))] * (position % 2)
         rows = np.concatenate([qkv[position : position + 1], kernel.rows(7, len(more))])
         got, left = kernel(rows, make_batch([(position, 1, table), *more]), left)
-        assert np.array_equal(got[0], whole[position])
+        assert np.array_equal(got[0], at_once[position])
     for position, most in ((100, MOST_SLOTS), (255, MOST_SLOTS), (LENGTH - 1, 1)):  # in one block
         batch = make_batch([(position, 1, table[: position // 16 + 1])])
         got, left = kernel(qkv[position : position + 1], batch, left, most)
-        assert np.array_equal(got[0], whole[position])
+        assert np.array_equal(got[0], at_once[position])
     assert np.array_equal(left[table], pages[table])
 
 
@@ -105,14 +105,14 @@ def test_what_no_row_sees_is_not_read(kernel, make_batch):
     table = list(range(10, 10 + -(-LENGTH // 16)))
     for start, rows in ((LENGTH - count, count), (LENGTH - 1, 1)):
         qkv = kernel.rows(2, rows)
-        wanted, _ = kernel(qkv, make_batch([(start, rows, table)]), kernel.pages)
+        expected, _ = kernel(qkv, make_batch([(start, rows, table)]), kernel.pages)
         pages = np.full_like(kernel.pages, np.nan)
         pages[table] = kernel.pages[table]
         pages[table[-1], :, :, LENGTH % 16 :] = np.nan
         seen = max(start + 1 - (kernel.spec.window or LENGTH), 0)
         left = [-1] * (seen // 16) + table[seen // 16 :]
         got, _ = kernel(qkv, make_batch([(start, rows, left)]), pages)
-        assert np.array_equal(got, wanted)
+        assert np.array_equal(got, expected)
 
 
 def test_what_is_no_number_stays_with_those_who_see_it(kernel, make_batch):
@@ -120,12 +120,12 @@ def test_what_is_no_number_stays_with_those_who_see_it(kernel, make_batch):
     count, bad = 150, 75
     table = list(range(10, 10 + -(-count // 16)))
     qkv = kernel.rows(3, count)
-    wanted, _ = kernel(qkv, make_batch([(0, count, table)]), kernel.pages)
-    assert np.isfinite(wanted).all()
+    expected, _ = kernel(qkv, make_batch([(0, count, table)]), kernel.pages)
+    assert np.isfinite(expected).all()
     qkv[bad] = np.nan
     got, _ = kernel(qkv, make_batch([(0, count, table)]), kernel.pages)
     past = bad + (kernel.spec.window or count)
-    assert np.array_equal(got[:bad], wanted[:bad]) and np.array_equal(got[past:], wanted[past:])
+    assert np.array_equal(got[:bad], expected[:bad]) and np.array_equal(got[past:], expected[past:])
     brings = 0 if kernel.kv == "none" else count  # nothing: only its own row has them
     assert np.isnan(got[bad : max(bad + 1, min(past, brings))]).all()
 
@@ -143,7 +143,7 @@ def test_what_is_no_number_stays_with_those_who_see_it(kernel, make_batch):
         ("start_keys(block + 1, begin, end);", ";"),
     ],
 )
-def test_a_mistake_is_found(monkeypatch, make_batch, old, new):
+def test_a_mistake_is_detected(monkeypatch, make_batch, old, new):
     """A prompt of two pieces has other bits than as one, or the emulator refuses."""
     right = attention.source()
     assert right.count(old) == 1
@@ -151,13 +151,13 @@ def test_a_mistake_is_found(monkeypatch, make_batch, old, new):
     kernel = OnTensorCores("no groups")
     table, qkv = list(range(10, 18)), kernel.rows(0, 121)
     try:
-        whole, _ = kernel(qkv, make_batch([(0, 121, table)]), kernel.pages)
+        expected, _ = kernel(qkv, make_batch([(0, 121, table)]), kernel.pages)
         _, left = kernel(qkv[:50], make_batch([(0, 50, table)]), kernel.pages)
         rest, left = kernel(qkv[50:120], make_batch([(50, 70, table)]), left)
         last, _ = kernel(qkv[120:], make_batch([(120, 1, table)]), left)
     except RuntimeError:
         return
-    assert not np.array_equal(np.concatenate([rest, last]), whole[50:])
+    assert not np.array_equal(np.concatenate([rest, last]), expected[50:])
 
 
 def test_what_has_tensor_cores(kernel):
@@ -176,7 +176,7 @@ def test_what_has_tensor_cores(kernel):
         spec = replace(kernel.spec, **change)
         assert tensor_cores.fits_attention(spec) == whether, change
         for kernels in (KERNELS, portable):
-            found = kernels.paged_attention(spec)
+            chosen = kernels.paged_attention(spec)
             own = whether and kernels is KERNELS
-            assert (found is None) == spec.sinks
-            assert found is None or (found.scratch[0][1] == "float16") == own, change
+            assert (chosen is None) == spec.sinks
+            assert chosen is None or (chosen.scratch[0][1] == "float16") == own, change

@@ -64,14 +64,14 @@ def test_embedding(build, name):
     scheme, stored = stored_of(name)
     packed = packed_of(build, scheme, stored)
     tokens = np.array([0, N - 1, 9, 1, 2, 3, 24], "int32")
-    wanted = scheme.decode(stored, K)
+    expected = scheme.decode(stored, K)
     # two levels of scales are multiplied and rounded to float16, and so are minimums
-    rounded = 2**-10 * np.abs(wanted).max() if "q_sub" in stored else 1e-7
+    rounded = 2**-10 * np.abs(expected).max() if "q_sub" in stored else 1e-7
     relative = 1e-6
     if name in FLOATS:  # exact, but for scales of blocks that are rounded to float16
         rounded, relative = 0, 2**-11 if name == "FP8_G128" else 1e-6
-    found = looked_up(build, scheme, packed, tokens)
-    np.testing.assert_allclose(found, wanted[tokens], rtol=relative, atol=rounded)
+    embedded = looked_up(build, scheme, packed, tokens)
+    np.testing.assert_allclose(embedded, expected[tokens], rtol=relative, atol=rounded)
 
 
 @each
@@ -159,12 +159,12 @@ def test_powers_of_two_that_float16_has_not(build):
     bytes_[4] = np.arange(K // 32) % 2 * 60 + 90
     stored["q_sub"], stored["q_scale"][0] = bytes_.view("<u4"), 2.0**-20
     packed = packed_of(build, scheme, stored)
-    found = looked_up(build, scheme, packed, np.arange(N, dtype="int32"))
-    wanted = scheme.decode(stored, K)
-    wanted[2] = 0  # below float32's normal numbers
-    largest = np.abs(wanted).max(1, keepdims=True)
-    assert np.array_equal(found[[0, 1, 2, 5]], wanted[[0, 1, 2, 5]])
-    assert (np.abs(found - wanted) <= 2**-25 * largest).all() and found.any(1)[3:].all()
+    embedded = looked_up(build, scheme, packed, np.arange(N, dtype="int32"))
+    expected = scheme.decode(stored, K)
+    expected[2] = 0  # below float32's normal numbers
+    largest = np.abs(expected).max(1, keepdims=True)
+    assert np.array_equal(embedded[[0, 1, 2, 5]], expected[[0, 1, 2, 5]])
+    assert (np.abs(embedded - expected) <= 2**-25 * largest).all() and embedded.any(1)[3:].all()
 
 
 def test_scales_of_blocks_that_float16_has_not(build):
@@ -173,11 +173,11 @@ def test_scales_of_blocks_that_float16_has_not(build):
     stored["q_scale"][4, 0] *= 2.0**-20
     stored["q_scale"][5] = 5e-35
     packed = packed_of(build, scheme, stored)
-    found = looked_up(build, scheme, packed, np.arange(N, dtype="int32"))
-    wanted = scheme.decode(stored, K)
-    wanted[5] = 0  # whose factor is below float32's normal numbers
-    rounded = 2**-11 * np.abs(wanted) + 2**-25 * np.abs(wanted).max(1, keepdims=True)
-    assert (np.abs(found - wanted) <= rounded).all() and found.any(1).sum() == N - 2
+    embedded = looked_up(build, scheme, packed, np.arange(N, dtype="int32"))
+    expected = scheme.decode(stored, K)
+    expected[5] = 0  # whose factor is below float32's normal numbers
+    rounded = 2**-11 * np.abs(expected) + 2**-25 * np.abs(expected).max(1, keepdims=True)
+    assert (np.abs(embedded - expected) <= rounded).all() and embedded.any(1).sum() == N - 2
 
 
 def test_which_formats_have_tensor_cores():

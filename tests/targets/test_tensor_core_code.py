@@ -55,12 +55,12 @@ def assembled(func, nvcc, codes, folder):
     threads = dict(
         (name, int(n)) for n, name in re.findall(r"__launch_bounds__\((\d+)[^)]*\) (\w+)\(", text)
     )
-    found = [
+    counts = [
         Given(name, code, int(stack), int(stores) + int(loads), int(registers), threads[name])
         for name, code, stack, stores, loads, registers in GIVEN.findall(done.stderr)
     ]
-    assert len(found) == len(threads) * len(codes), done.stderr
-    return found
+    assert len(counts) == len(threads) * len(codes), done.stderr
+    return counts
 
 
 def test_warpgroups_multiply_while_they_compute(nvcc, tmp_path):

@@ -148,12 +148,12 @@ def check(build, spec, plan):
             )  # the sorted slots are unset
         given += [packed, *([residual[some]] if spec.residual else [])]
         out = (n if spec.combined else n * spec.top_k, spec.width)
-        made = [np.full(out, np.nan, spec.y_dtype)]
+        outputs = [np.full(out, np.nan, spec.y_dtype)]
         rows = n * each if rows_shape[0] == "x" else 1
-        made.append(np.full((rows, *rows_shape[1:]), np.nan, "float16"))
+        outputs.append(np.full((rows, *rows_shape[1:]), np.nan, "float16"))
         if spec.combined:
-            made.append(np.full((n * spec.top_k, spec.out_features), np.nan, "float32"))
-        return compute(*given, *made)[len(given)].reshape(n, -1)
+            outputs.append(np.full((n * spec.top_k, spec.out_features), np.nan, "float32"))
+        return compute(*given, *outputs)[len(given)].reshape(n, -1)
 
     y = run(slice(None))
     expected = bank.expected(x.reshape(ROWS * each, -1), ids, shares).reshape(ROWS, -1)
@@ -185,7 +185,7 @@ MISTAKES = {  # a case, and what is written in the place of what
 
 @NIGHTLY
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_found(monkeypatch, name):
+def test_a_mistake_is_detected(monkeypatch, name):
     case, old, new = MISTAKES[name]
     right = experts.source()
     assert old in right
@@ -210,11 +210,11 @@ def test_more_than_gemv_slots_are_sorted(build):
     kernel = build(KERNELS.route(spec))
     rng = np.random.default_rng(4)
     for n, is_sorted in ((1, False), (2, True), (70, True)):
-        made = [np.zeros((n, 2), "int32"), np.zeros((n, 2), "float32")]
-        made += [np.full(13, -1, "int32"), np.full(n * 2, -1, "int32")]
+        outputs = [np.zeros((n, 2), "int32"), np.zeros((n, 2), "float32")]
+        outputs += [np.full(13, -1, "int32"), np.full(n * 2, -1, "int32")]
         logits = rng.standard_normal((n, 12)).astype("float32")
-        ids, _, *order = kernel(logits, *made)[-4:]
-        expected = slots_of(ids, 12) if is_sorted else made[2:]
+        ids, _, *order = kernel(logits, *outputs)[-4:]
+        expected = slots_of(ids, 12) if is_sorted else outputs[2:]
         assert all(map(np.array_equal, order, expected))
 
 

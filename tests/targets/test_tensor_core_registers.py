@@ -27,18 +27,18 @@ def check(func, nvcc, folder):
 
     What is not of tensor cores is not looked at.
     """
-    given, found = assembled(func, nvcc, CODES, folder), 0
+    given, tiles = assembled(func, nvcc, CODES, folder), 0
     text = (folder / "kernels.cu").read_text()
     for g in given:
         call = text.rpartition(f" {g.kernel}(")[2].partition("\n}")[0]
         if "wherry::" not in call:
             continue
         one_tile = ONE_TILE.search(call) is not None
-        found += one_tile
+        tiles += one_tile
         assert not g.stack and not g.spilled, g
         assert g.registers * g.threads * (2 if one_tile else 1) <= REGISTERS, g
         print(g.code, g.kernel, g.registers, "registers,", g.threads, "threads")
-    return found
+    return tiles
 
 
 def scales(scheme):

@@ -36,7 +36,7 @@ def state():
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_two_threads_leave_what_they_found(pair):
+def test_two_threads_restore_what_was_set(pair):
     """The second comes while the first is inside, and stays when it has left."""
     toolchains = [find(name).toolchain for name in pair]
     for name, toolchain in zip(pair, toolchains, strict=True):

@@ -38,9 +38,9 @@ class Emulated(MatrixUnit):
     @classmethod
     def of(cls, name):
         unit = UNITS[name]
-        made = cls(**{f.name: getattr(unit, f.name) for f in fields(unit)})
-        object.__setattr__(made, "name", name)
-        return made
+        unit_copy = cls(**{f.name: getattr(unit, f.name) for f in fields(unit)})
+        object.__setattr__(unit_copy, "name", name)
+        return unit_copy
 
     def multiply(self, c, at, a, a_at, b, b_at):
         places = [

@@ -33,11 +33,11 @@ def distributions():
 def test_probabilities(build, limits, logits):
     temperatures = np.array([1, 0.7, 1e-6], "float32")
     run = build(web_llm.softmax(VOCAB, limits))
-    made = run(logits[:, None], temperatures, np.empty_like(logits[:, None]))[-1][:, 0]
+    result = run(logits[:, None], temperatures, np.empty_like(logits[:, None]))[-1][:, 0]
     exponents = (logits.astype("float64") - logits.max(1, keepdims=True)) / temperatures[:, None]
     expected = np.exp(exponents) / np.exp(exponents).sum(1, keepdims=True)
-    assert np.allclose(made, expected, rtol=1e-4, atol=1e-9)
-    assert made[2, logits[2].argmax()] == 1
+    assert np.allclose(result, expected, rtol=1e-4, atol=1e-9)
+    assert result[2, logits[2].argmax()] == 1
 
 
 @pytest.mark.parametrize("top_p", [1.0, 0.9, 0.3, 1e-5])
@@ -67,29 +67,29 @@ def test_draws(build, limits, top_p):
 def test_logits_in_place(build, limits, logits):
     rows, ids = np.array([0, 2, 2], "int32"), np.array([5, 0, 999], "int32")
     values = np.array([3, -4, 0.5], "float32")
-    made = build(web_llm.bias(VOCAB, limits))(logits.copy(), rows, ids, values)[0]
+    result = build(web_llm.bias(VOCAB, limits))(logits.copy(), rows, ids, values)[0]
     expected = logits.copy()
     expected[rows, ids] += values
-    assert np.array_equal(made, expected)
+    assert np.array_equal(result, expected)
 
     counts, sequences = np.array([1, 2, 5], "int32"), np.array([2, 1, 0], "int32")
     penalties = np.array([[0.5, 0.25, 1.5], [0, 0, 1], [0.1, 0.2, 1.2]], "float32")
     run = build(web_llm.penalty(VOCAB, limits))
-    made = run(logits.copy(), sequences, rows, ids, counts, penalties)[0]
+    result = run(logits.copy(), sequences, rows, ids, counts, penalties)[0]
     expected = logits.copy()
     for row, token, count in zip(rows, ids, counts, strict=True):
         presence, frequency, repetition = penalties[row]
         x = expected[sequences[row], token] - presence - count * frequency
         expected[sequences[row], token] = x / repetition if x > 0 else x * repetition
-    assert np.allclose(made, expected, rtol=1e-6)
+    assert np.allclose(result, expected, rtol=1e-6)
 
 
 def test_a_mask(build, limits, logits):
     allowed = np.random.default_rng(3).random((3, 32 * -(-VOCAB // 32))) < 0.5
     words = np.packbits(allowed, axis=1, bitorder="little").view("int32")
     rows = np.array([2, 0], "int32")
-    made = build(web_llm.bitmask(VOCAB, limits))(logits.copy(), rows, words)[0]
+    result = build(web_llm.bitmask(VOCAB, limits))(logits.copy(), rows, words)[0]
     for row in range(3):
         forbidden = ~allowed[row, :VOCAB] if row in rows else np.zeros(VOCAB, bool)
-        assert (made[row, forbidden] < LEAST).all()
-        assert np.array_equal(made[row, ~forbidden], logits[row, ~forbidden])
+        assert (result[row, forbidden] < LEAST).all()
+        assert np.array_equal(result[row, ~forbidden], logits[row, ~forbidden])

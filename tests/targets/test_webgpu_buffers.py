@@ -8,7 +8,7 @@ from wherry.errors import UsageError
 from wherry.targets.webgpu_buffers import MOST_BYTES, limits_for
 
 
-def test_what_the_defaults_grant_is_not_asked_for():
+def test_what_the_defaults_grant_is_not_requested():
     assert limits_for({}) == limits_for({"a": 128 << 20}) == {}
     assert limits_for({"a": 1, "b": 200 << 20}) == {"maxStorageBufferBindingSize": 200 << 20}
     most = limits_for({"a": MOST_BYTES})

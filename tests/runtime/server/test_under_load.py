@@ -74,7 +74,7 @@ def server(tmp_path_factory):
     backend = small_tokenizers.byte_level()
     tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
     library = scripted.build(folder / "model.so", "m", PAUSE)
-    speech = scripted.Speech(
+    speech = scripted.ScriptedText(
         tokenizer=backend,
         template=TEMPLATE,
         special={"eos_token": "</s>"},

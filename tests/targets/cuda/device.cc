@@ -22,9 +22,9 @@ class Device final : public tvm::runtime::DeviceAPI {
   void* AllocDataSpace(DLDevice, size_t bytes, size_t, DLDataType) override {
     refuse_while_capturing("cudaMalloc");
     set_context();
-    const size_t whole = (bytes + 256) / 256 * 256;
-    void* memory = std::memset(std::aligned_alloc(256, whole), 0xff, whole);
-    add_allocation(memory, whole);
+    const size_t padded = (bytes + 256) / 256 * 256;
+    void* memory = std::memset(std::aligned_alloc(256, padded), 0xff, padded);
+    add_allocation(memory, padded);
     return memory;
   }
   void FreeDataSpace(DLDevice, void* data) override {

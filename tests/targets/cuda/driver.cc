@@ -67,8 +67,8 @@ thread_local Stream* capturing = nullptr;
 uint64_t allocation_of(void* data) {
   auto after = driver().allocations.upper_bound(static_cast<char*>(data));
   if (after == driver().allocations.begin()) return 0;
-  const auto& [begin, found] = *std::prev(after);
-  return static_cast<char*>(data) < begin + found.bytes ? found.id : 0;
+  const auto& [begin, allocation] = *std::prev(after);
+  return static_cast<char*>(data) < begin + allocation.bytes ? allocation.id : 0;
 }
 
 void require_memory(const char* kernel, void* data, uint64_t id) {
@@ -93,15 +93,15 @@ void add_allocation(void* data, size_t bytes) {
 
 void remove_allocation(void* data) {
   Lock lock(device_mutex());
-  auto found = driver().allocations.find(static_cast<char*>(data));
-  if (found == driver().allocations.end()) {
+  auto entry = driver().allocations.find(static_cast<char*>(data));
+  if (entry == driver().allocations.end()) {
     TVM_FFI_THROW(RuntimeError) << "cudaFree of what is no allocation";
   }
-  std::memset(data, 0xff, found->second.bytes);
-  driver().allocations.erase(found);
+  std::memset(data, 0xff, entry->second.bytes);
+  driver().allocations.erase(entry);
   auto& writes = driver().writes;
   writes.erase(writes.lower_bound(static_cast<char*>(data)),
-               writes.lower_bound(static_cast<char*>(data) + found->second.bytes));
+               writes.lower_bound(static_cast<char*>(data) + entry->second.bytes));
 }
 
 void note_write(void* to, size_t bytes) {
@@ -172,9 +172,9 @@ int cuGetErrorName(int status, const char** name) {
       {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
       {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {kInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
-  auto found = names.find(status);
-  if (found == names.end()) return kInvalidValue;
-  *name = found->second;
+  auto entry = names.find(status);
+  if (entry == names.end()) return kInvalidValue;
+  *name = entry->second;
   return kSuccess;
 }
 
@@ -224,7 +224,7 @@ int cuStreamEndCapture(void* handle, void** result) {
   std::unique_ptr<Graph> graph = std::move(stream->captured);
   if (!stream->valid) return kInvalidated;
   if (has_fault("baked")) {
-    wait_for(asked());
+    wait_for(submitted());
     for (const auto& [to, bytes] : driver().writes)
       graph->baked.emplace_back(to, std::string(to, bytes));
   }
@@ -237,9 +237,9 @@ int cuGraphInstantiateWithFlags(void** executable, void* handle, unsigned long l
   auto* graph = static_cast<Graph*>(handle);
   if (has_fault("instantiate")) return kOutOfMemory;
   if (driver().graphs.count(graph) == 0) return kInvalidValue;
-  auto made = std::make_shared<Graph>(*graph);
-  driver().executables[made.get()] = made;
-  *executable = made.get();
+  auto instance = std::make_shared<Graph>(*graph);
+  driver().executables[instance.get()] = instance;
+  *executable = instance.get();
   return kSuccess;
 }
 int cuGraphDestroy(void* handle) {
@@ -253,12 +253,12 @@ int cuGraphLaunch(void* handle, void* stream) {
   Lock lock(device_mutex());
   if (!has_context()) return kInvalidContext;
   if (has_fault("launch")) return kOutOfMemory;
-  auto found = driver().executables.find(handle);
-  if (found == driver().executables.end() || stream != nullptr) return kInvalidValue;
-  for (const Launch& launch : found->second->launches) {
+  auto entry = driver().executables.find(handle);
+  if (entry == driver().executables.end() || stream != nullptr) return kInvalidValue;
+  for (const Launch& launch : entry->second->launches) {
     for (const auto& [data, id] : launch.buffers) require_memory(launch.kernel, data, id);
   }
-  ask([graph = found->second] { play(*graph); });  // freed when it has ended
+  ask([graph = entry->second] { play(*graph); });  // freed when it has ended
   ++driver().played;
   return kSuccess;
 }

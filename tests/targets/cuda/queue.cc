@@ -30,7 +30,7 @@ struct Queue {
   std::recursive_mutex mutex;
   bool late = false;
   std::deque<std::function<void()>> left;
-  uint64_t asked = 0, waits = 0;
+  uint64_t submitted = 0, waits = 0;
   std::map<char*, Pinned> pinned;
   std::set<Event*> events;
 };
@@ -43,21 +43,21 @@ Queue& queue() {
 thread_local int pushed = 0;
 thread_local bool current = false;
 
-uint64_t done() { return queue().asked - queue().left.size(); }
+uint64_t done() { return queue().submitted - queue().left.size(); }
 
 // Null: the driver does not know it, and would wait where it should not.
 Pinned* pinned_at(const void* memory, size_t bytes) {
   char* data = static_cast<char*>(const_cast<void*>(memory));
   auto after = queue().pinned.upper_bound(data);
   if (after == queue().pinned.begin()) return nullptr;
-  auto& [begin, found] = *std::prev(after);
-  return data + bytes <= begin + found.bytes ? &found : nullptr;
+  auto& [begin, block] = *std::prev(after);
+  return data + bytes <= begin + block.bytes ? &block : nullptr;
 }
 
 // Asks for a copy, of which the host has `pinned`.
 int ask_copy(Pinned* pinned, void* to, const void* from, size_t bytes) {
   ask([=] { std::memcpy(to, from, bytes); });
-  pinned->last = queue().asked;
+  pinned->last = queue().submitted;
   return kSuccess;
 }
 
@@ -72,18 +72,18 @@ std::recursive_mutex& device_mutex() { return queue().mutex; }
 
 void set_late(bool late) {
   Lock lock(queue().mutex);
-  wait_for(queue().asked);
+  wait_for(queue().submitted);
   queue().late = late;
 }
 
 void ask(std::function<void()> run) {
   Lock lock(queue().mutex);
   queue().left.push_back(std::move(run));
-  ++queue().asked;
-  if (!queue().late) wait_for(queue().asked);
+  ++queue().submitted;
+  if (!queue().late) wait_for(queue().submitted);
 }
 
-uint64_t asked() { return queue().asked; }
+uint64_t submitted() { return queue().submitted; }
 
 void wait_for(uint64_t count) {
   Lock lock(queue().mutex);
@@ -97,7 +97,7 @@ void wait_for(uint64_t count) {
 void wait_for_all() {
   Lock lock(queue().mutex);
   queue().waits += !queue().left.empty();
-  wait_for(queue().asked);
+  wait_for(queue().submitted);
 }
 
 uint64_t waits() { return queue().waits; }
@@ -130,10 +130,10 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
 }
 int cuMemFreeHost(void* memory) {
   Lock lock(device_mutex());
-  auto found = queue().pinned.find(static_cast<char*>(memory));
-  if (found == queue().pinned.end() || found->second.last > done()) return kInvalidValue;
+  auto entry = queue().pinned.find(static_cast<char*>(memory));
+  if (entry == queue().pinned.end() || entry->second.last > done()) return kInvalidValue;
   std::free(memory);
-  queue().pinned.erase(found);
+  queue().pinned.erase(entry);
   return kSuccess;
 }
 
@@ -175,7 +175,7 @@ int cuEventRecord(void* handle, void* stream) {
   if (int status = refused("record")) return status;
   auto* event = static_cast<Event*>(handle);
   if (queue().events.count(event) == 0 || stream != nullptr) return kInvalidValue;
-  event->behind = asked();
+  event->behind = submitted();
   return kSuccess;
 }
 int cuEventSynchronize(void* handle) {

@@ -17,7 +17,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 void set_late(bool late);
 
 void ask(std::function<void()> run);
-uint64_t asked();  // so far
+uint64_t submitted();  // so far
 // Does what is left, of the first `count` that were asked for.
 void wait_for(uint64_t count);
 // Waits for all, as a call would that the host hoped to return at once.

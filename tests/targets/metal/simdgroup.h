@@ -53,9 +53,9 @@ using simdgroup_half8x8 = simdgroup_matrix<half, 8, 8>;
 
 template <class T, int kColumns, int kRows>
 simdgroup_matrix<T, kColumns, kRows> make_filled_simdgroup_matrix(T value) {
-  simdgroup_matrix<T, kColumns, kRows> made;
-  made.mine_[0] = made.mine_[1] = value;
-  return made;
+  simdgroup_matrix<T, kColumns, kRows> filled;
+  filled.mine_[0] = filled.mine_[1] = value;
+  return filled;
 }
 
 template <class T>

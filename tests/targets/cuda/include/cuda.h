@@ -120,7 +120,9 @@ inline Word32 nearest_halves(float low, float high) {
   return nearest_half(low) | Word32{nearest_half(high)} << 16;
 }
 inline Word32 low_halves(Word32 a, Word32 b) { return (a & 0xffffu) | b << 16; }
-inline Word32 even_bytes(Word32 a, Word32 above) { return (a & 0x00ff00ffu) | (above & 0xff00ff00u); }
+inline Word32 even_bytes(Word32 a, Word32 above) {
+  return (a & 0x00ff00ffu) | (above & 0xff00ff00u);
+}
 inline Word32 odd_bytes(Word32 a, Word32 above) { return even_bytes(a >> 8, above); }
 inline Word32 bytes_at(Word32 low, Word32 high, Word32 places) {
   Word32 four = 0;
