@@ -92,8 +92,8 @@ def joined(
 def _described(
     source: ModelFolder, checkpoint: Checkpoint, model: Mapping[str, Any]
 ) -> tuple[dict[str, Any], NDArray[np.float32] | None]:
-    """Return a `wherry.models.eagle3.Head` as a JSON object, and the places of tokens."""
-    from wherry.models.eagle3 import Head
+    """Return a `wherry.models.eagle3.DraftHead` as a JSON object, and the places of tokens."""
+    from wherry.models.eagle3 import DraftHead
 
     names = set(checkpoint.tensors)
     layer = next((n for n in _LAYERS if f"{n}.self_attn.q_proj.weight" in names), None)
@@ -109,7 +109,7 @@ def _described(
             f"{source.path}: d2t is {mapped.dtype} {list(mapped.shape)}; it has an integer of 32 "
             "or 64 bits for each token of the head's vocabulary."
         )
-    head = Head(
+    head = DraftHead(
         config=dict(source.config),
         layer=layer,
         own_embeddings="embed_tokens.weight" in names,

@@ -16,8 +16,7 @@ from wherry.hub.file_names import DRAFT_HEAD_FIELD
 from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
 from wherry.models.bit_linear import with_bit_linears
-from wherry.models.eagle3 import Head as DraftHead
-from wherry.models.eagle3 import with_head
+from wherry.models.eagle3 import DraftHead, with_head
 from wherry.quant.scheme import DEFAULT, OF_ENCODERS
 
 from .checkpoint.folder import ModelFolder

@@ -101,7 +101,7 @@ class ParallelDecoder(decoder.Decoder):
     block = ParallelBlock
 
 
-class PositionedDecoder(positions.PositionedDecoder):
+class ClassicDecoder(positions.PositionedDecoder):
     block = Block
 
 
@@ -110,7 +110,7 @@ class CausalLM(decoder.CausalLM):
 
 
 class PositionedLM(decoder.CausalLM):
-    decoder = PositionedDecoder
+    decoder = ClassicDecoder
 
 
 class BiasedLM(decoder.CausalLM):

@@ -41,7 +41,7 @@ class Biases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scales:
+class ModelScales:
     """Constant multipliers of a family's embeddings, residuals and logits."""
 
     embedding: float = 1.0
@@ -158,9 +158,9 @@ class DecoderConfig:
         """Return which linears of a layer have a bias."""
         return Biases()
 
-    def scales(self) -> Scales:
+    def scales(self) -> ModelScales:
         """Return the constant multipliers of embeddings, residuals and logits."""
-        return Scales()
+        return ModelScales()
 
     def norm(self, size: int | None = None) -> nn.Module:
         """Return the family's norm over `size` elements; None: over hidden_size."""
@@ -453,7 +453,7 @@ class CausalLM(nn.Module):
         return _scaled(op.astype(logits, "float32"), self.scales)
 
 
-def _scaled(logits: Tensor, scales: Scales) -> Tensor:
+def _scaled(logits: Tensor, scales: ModelScales) -> Tensor:
     """Return logits float32 [m, vocab], scaled and softcapped."""
     cap = scales.logit_cap
     if scales.logits != 1.0:

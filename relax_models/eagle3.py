@@ -96,7 +96,7 @@ class Eagle3Config(LlamaConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class DraftHead:
     """A head as the folder of a model with one describes it."""
 
     config: dict[str, Any]  # content of the head's config.json
@@ -139,7 +139,7 @@ class Layer(nn.Module):
 class Eagle3(nn.Module):
     """The head, which takes the place of `drafts.DraftBlock` in a model."""
 
-    def __init__(self, cfg: Eagle3Config, head: Head, target: Any) -> None:
+    def __init__(self, cfg: Eagle3Config, head: DraftHead, target: Any) -> None:
         self.size, self.read_layers = cfg.hidden_size, layers_read(cfg, target)
         self.fc = nn.Linear(3 * target.hidden_size, self.size, bias=False)
         self.layer = Layer(cfg, target.num_hidden_layers)
@@ -196,7 +196,7 @@ def _spread(logits: Tensor, places: Tensor) -> Tensor:
     return op.tensor_expr_op(compute, "spread", [logits, places])
 
 
-def with_head(arch: Architecture, target: Any, head: Head) -> Architecture:
+def with_head(arch: Architecture, target: Any, head: DraftHead) -> Architecture:
     """Return the architecture of a model with a head.
 
     Args:
@@ -225,7 +225,7 @@ def with_head(arch: Architecture, target: Any, head: Head) -> Architecture:
     )
 
 
-def _misfits(cfg: Eagle3Config, arch: Architecture, target: Any, head: Head) -> Iterator[str]:
+def _misfits(cfg: Eagle3Config, arch: Architecture, target: Any, head: DraftHead) -> Iterator[str]:
     of = getattr(arch.model, "decoder", None)
     base = decoder.Decoder
     if of is None or (of.forward, of.states) != (base.forward, base.states):
@@ -257,7 +257,7 @@ class AsStored:
         return rows
 
 
-def _names(head: Head) -> tuple[Any, ...]:
+def _names(head: DraftHead) -> tuple[Any, ...]:
     """Return the weight map of a head, which counts before the model's."""
     kinds, attends = ("weight", "bias"), "draft.layer.self_attn"
     prefix = f"{PREFIX}{head.layer}"

@@ -22,7 +22,7 @@ from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from .activations import activate
 from .config import Count, Epsilon, Size, VocabSize
-from .decoder import Scales
+from .decoder import ModelScales
 from .layers import Unquantized, exact
 from .norms import RMSNorm
 from .step import Batch
@@ -73,9 +73,9 @@ class RecurrentConfig:
         """Return the configuration for `context` tokens, which is the same for all."""
         return self
 
-    def scales(self) -> Scales:
+    def scales(self) -> ModelScales:
         """Return the constant multipliers of embeddings, residuals and logits."""
-        return Scales()
+        return ModelScales()
 
     def norm(self, size: int | None = None) -> nn.Module:
         """Return the family's norm over `size` elements; None: over hidden_size."""

@@ -47,18 +47,18 @@ class Piece:
     stop: int
     order: Order | None = None  # order of the tensor's rows
 
-    def where(self, start: int, stop: int) -> Rows:
+    def where(self, start: int, stop: int) -> SourceRows:
         """Return where the file has the parameter's rows [start, stop), counted as this piece's."""
         start, stop = self.start + start, self.start + stop
         if self.order is None:
-            return Rows(start, stop, slice(None))
+            return SourceRows(start, stop, slice(None))
         rows = self.order.source(np.arange(start, stop))
         first = int(rows.min())
-        return Rows(first, int(rows.max()) + 1, rows - first)
+        return SourceRows(first, int(rows.max()) + 1, rows - first)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SourceRows:
     """The smallest contiguous range [start, stop) of a tensor with the wanted rows, and which."""
 
     start: int
@@ -66,7 +66,7 @@ class Rows:
     selected: NDArray[np.int64] | slice  # index of each wanted row in the range, in their order
 
 
-def rows_of(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[tuple[int, Rows]]:
+def rows_of(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[tuple[int, SourceRows]]:
     """Yield the pieces that have rows [start, stop) of a parameter: (index, their rows)."""
     first = 0  # index of the piece's first row in the parameter
     for i, piece in enumerate(pieces):

@@ -18,7 +18,7 @@ from wherry.ops import AttentionShape, RouteSpec
 from .. import decoder, experts
 from ..arch import Architecture, RopeConfig, rename
 from ..config import Count, Epsilon, Positions, Size
-from ..decoder import WEIGHTS, Biases, Scales
+from ..decoder import WEIGHTS, Biases, ModelScales
 from ..experts import EACH, Experts
 from ..gated_attention import GatedAttention
 from .glm4_moe import Factor, Few
@@ -66,8 +66,8 @@ class AfmoeConfig(decoder.WindowedConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
-    def scales(self) -> Scales:
-        return Scales(embedding=sqrt(self.hidden_size) if self.mup_enabled else 1.0)
+    def scales(self) -> ModelScales:
+        return ModelScales(embedding=sqrt(self.hidden_size) if self.mup_enabled else 1.0)
 
     def experts_of(self, layer: int) -> Experts | None:
         if layer < self.num_dense_layers:

@@ -16,7 +16,7 @@ from wherry.ops.tags import PACK, tag
 from .. import decoder
 from ..arch import Architecture, Pairs, constant
 from ..config import Epsilon, Positions, Range
-from ..decoder import PAIRED, WEIGHTS, Biases, Scales
+from ..decoder import PAIRED, WEIGHTS, Biases, ModelScales
 from ..norms import LayerNorm
 
 
@@ -36,8 +36,8 @@ class CohereConfig(decoder.DecoderConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
-    def scales(self) -> Scales:
-        return Scales(logits=float(self.logit_scale))
+    def scales(self) -> ModelScales:
+        return ModelScales(logits=float(self.logit_scale))
 
     def norm(self, size: int | None = None) -> nn.Module:
         return LayerNorm(size or self.hidden_size, self.layer_norm_eps, bias=False)

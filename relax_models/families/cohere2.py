@@ -11,7 +11,7 @@ from tvm.relax.frontend import nn
 from .. import decoder
 from ..arch import Architecture, RopeConfig
 from ..config import Epsilon, Positions, Range
-from ..decoder import PAIRED, WEIGHTS, Biases, Scales
+from ..decoder import PAIRED, WEIGHTS, Biases, ModelScales
 from ..norms import LayerNorm
 
 
@@ -50,8 +50,8 @@ class Cohere2Config(decoder.WindowedConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
-    def scales(self) -> Scales:
-        return Scales(logits=float(self.logit_scale))
+    def scales(self) -> ModelScales:
+        return ModelScales(logits=float(self.logit_scale))
 
     def norm(self, size: int | None = None) -> nn.Module:
         return LayerNorm(size or self.hidden_size, self.layer_norm_eps, bias=False)

@@ -17,7 +17,7 @@ from wherry.ops import AttentionShape
 from .. import decoder
 from ..arch import Architecture, rename
 from ..config import Epsilon, Positions, Range, Size
-from ..decoder import WEIGHTS, Scales
+from ..decoder import WEIGHTS, ModelScales
 from ..mamba2 import MAMBA2, Mamba2, Mamba2Config, Mamba2Shape, scaled
 from ..step import Batch
 from . import llama
@@ -84,9 +84,9 @@ class FalconH1Config(Mamba2Config, llama.LlamaConfig):
         shape = llama.LlamaConfig.attention_shape(self, layer)
         return replace(shape, scale=shape.scale * self.key_multiplier)
 
-    def scales(self) -> Scales:
+    def scales(self) -> ModelScales:
         embedding, logits = float(self.embedding_multiplier), float(self.lm_head_multiplier)
-        return Scales(embedding=embedding, logits=logits)
+        return ModelScales(embedding=embedding, logits=logits)
 
 
 class MLP(nn.Module):

@@ -12,7 +12,7 @@ from tvm.relax.frontend import nn
 from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Size
-from ..decoder import WEIGHTS, Biases, Scales
+from ..decoder import WEIGHTS, Biases, ModelScales
 from ..layers import GatedMLP
 from ..norms import RMSNorm
 
@@ -35,8 +35,8 @@ class GemmaConfig(decoder.DecoderConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
-    def scales(self) -> Scales:
-        return Scales(embedding=sqrt(self.hidden_size))
+    def scales(self) -> ModelScales:
+        return ModelScales(embedding=sqrt(self.hidden_size))
 
     def norm(self, size: int | None = None) -> nn.Module:
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps, offset=1.0)

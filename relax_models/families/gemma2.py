@@ -14,7 +14,7 @@ from wherry.ops import AttentionShape
 from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Range, Size
-from ..decoder import WEIGHTS, Biases, Scales
+from ..decoder import WEIGHTS, Biases, ModelScales
 from ..layers import GatedMLP
 from ..norms import RMSNorm
 
@@ -51,8 +51,8 @@ class Gemma2Config(decoder.WindowedConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
-    def scales(self) -> Scales:
-        return Scales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
+    def scales(self) -> ModelScales:
+        return ModelScales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
 
     def norm(self, size: int | None = None) -> nn.Module:
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps, offset=1.0)

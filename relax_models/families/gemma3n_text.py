@@ -24,7 +24,7 @@ from ..activations import activate, formula
 from ..altup import AltUp, column_block, of_length, row_mean
 from ..arch import Architecture, RopeConfig, inv_freq, rename, unused_in
 from ..config import Count, Positions, Range, Size, VocabSize
-from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, Scales
+from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, ModelScales
 from ..layers import GatedMLP
 from ..rope_kinds import merged
 from ..step import Batch
@@ -131,8 +131,8 @@ class Gemma3nConfig(gemma4_text.SharingConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
-    def scales(self) -> Scales:
-        return Scales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
+    def scales(self) -> ModelScales:
+        return ModelScales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
 
     def size_of(self, layer: int) -> int:
         """Return the width of a layer's feed-forward."""

@@ -23,7 +23,7 @@ from .. import decoder
 from ..activations import activate
 from ..arch import Architecture, RopeConfig, concat, inv_freq, rename, unused_in
 from ..config import Count, Positions, Range, Size, VocabSize
-from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, Scales
+from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, ModelScales
 from ..experts import Chosen, ExpertBank, Experts, route
 from ..layers import Embedding, GatedMLP, Unquantized, exact
 from ..norms import RMSNorm
@@ -165,8 +165,8 @@ class Gemma4Config(SharingConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
-    def scales(self) -> Scales:
-        return Scales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
+    def scales(self) -> ModelScales:
+        return ModelScales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
 
     def size_of(self, layer: int) -> int:
         """Return the width of a layer's feed-forward."""

@@ -9,7 +9,7 @@ from wherry.ops import AttentionShape
 
 from ..arch import Architecture
 from ..config import Range
-from ..decoder import WEIGHTS, CausalLM, Scales
+from ..decoder import WEIGHTS, CausalLM, ModelScales
 from . import llama
 
 Multiplier = Annotated[float, Range(1e-6, 1e6)]
@@ -29,8 +29,8 @@ class ScaledConfig:
         shape: AttentionShape = super().attention_shape(layer)  # type: ignore[misc]
         return replace(shape, scale=float(self.attention_multiplier))
 
-    def scales(self) -> Scales:
-        return Scales(
+    def scales(self) -> ModelScales:
+        return ModelScales(
             embedding=float(self.embedding_multiplier),
             residual=float(self.residual_multiplier),
             logits=1 / self.logits_scaling,

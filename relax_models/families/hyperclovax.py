@@ -10,7 +10,7 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..arch import Architecture, rename
-from ..decoder import WEIGHTS, Scales
+from ..decoder import WEIGHTS, ModelScales
 from . import glm4, llama
 from .granite import Multiplier
 
@@ -32,8 +32,8 @@ class HyperCLOVAXConfig(llama.LlamaConfig):
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         return replace(shape, scale=float(self.attention_multiplier or shape.scale))
 
-    def scales(self) -> Scales:
-        return Scales(
+    def scales(self) -> ModelScales:
+        return ModelScales(
             embedding=float(self.embedding_multiplier),
             residual=float(self.residual_multiplier),
             logits=float(self.logits_scaling),

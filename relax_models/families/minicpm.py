@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Size
-from ..decoder import WEIGHTS, CausalLM, Scales
+from ..decoder import WEIGHTS, CausalLM, ModelScales
 from .granite import Multiplier
 
 
@@ -29,8 +29,8 @@ class MiniCPMConfig(decoder.DecoderConfig):
     }
     IGNORED: ClassVar[tuple[str, ...]] = ("mup_denominator",)  # affects training alone
 
-    def scales(self) -> Scales:
-        return Scales(
+    def scales(self) -> ModelScales:
+        return ModelScales(
             embedding=float(self.scale_emb),
             residual=self.scale_depth / sqrt(self.num_hidden_layers),
             logits=self.dim_model_base / self.hidden_size,

@@ -18,7 +18,7 @@ from wherry.ops import AttentionShape
 from .. import decoder
 from ..arch import Architecture, RopeConfig, constant
 from ..config import Epsilon, Positions, Range, Size
-from ..decoder import WEIGHTS, Biases, Scales
+from ..decoder import WEIGHTS, Biases, ModelScales
 from ..gated_attention import GatedAttention
 from ..norms import RMSNorm
 from ..step import Batch
@@ -75,8 +75,8 @@ class MuseGlimmerConfig(decoder.WindowedConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
-    def scales(self) -> Scales:
-        return Scales(
+    def scales(self) -> ModelScales:
+        return ModelScales(
             logits=float(self.output_multiplier), logit_cap=float(self.final_logit_softcapping)
         )
 

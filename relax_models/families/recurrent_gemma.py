@@ -22,7 +22,7 @@ from .. import decoder
 from ..activations import activate
 from ..arch import Architecture, rename, unpack
 from ..config import Count, Positions, Size
-from ..decoder import WEIGHTS, Biases, Scales
+from ..decoder import WEIGHTS, Biases, ModelScales
 from ..experts import ExpertLinear
 from ..layers import EXACT, GatedMLP, exact
 from ..norms import RMSNorm
@@ -94,9 +94,9 @@ class RecurrentGemmaConfig(decoder.DecoderConfig):
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=True)
 
-    def scales(self) -> Scales:
+    def scales(self) -> ModelScales:
         scale = _bfloat16(self.hidden_size**0.5)
-        return Scales(embedding=scale, logit_cap=float(self.logits_soft_cap))
+        return ModelScales(embedding=scale, logit_cap=float(self.logits_soft_cap))
 
     def norm(self, size: int | None = None) -> nn.Module:
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps, offset=1.0)

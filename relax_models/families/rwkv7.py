@@ -85,7 +85,7 @@ class Rwkv7Config(RecurrentConfig):
         return DplrSpec(heads=self.hidden_size // e, key_dim=e, value_dim=e)
 
 
-class Mix(nn.Module):
+class TokenShift(nn.Module):
     """Mixes rows with the rows before them: x + (before - x) * factor; factor `shape` [..., d]."""
 
     def __init__(self, *shape: int) -> None:
@@ -175,7 +175,7 @@ class TimeMix(nn.Module):
         d, e = cfg.hidden_size, cfg.head_dim
         self.spec, self.eps = cfg.state(), _EPS_FUSED if cfg.fuse_norm else _EPS
         self.x_r, self.x_w, self.x_k, self.x_v, self.x_a, self.x_g = (
-            Mix(1, 1, d) for _ in range(6)
+            TokenShift(1, 1, d) for _ in range(6)
         )
         self.k_k, self.k_a, self.r_k = exact((d,)), exact((d,)), exact((d // e, e))
         self.r_proj = nn.Linear(d, d, bias=False)
@@ -260,7 +260,7 @@ class ChannelMix(nn.Module):
     """Feed-forward with a squared ReLU, of rows that are mixed with those before them."""
 
     def __init__(self, cfg: Rwkv7Config) -> None:
-        self.x_k = Mix(cfg.hidden_size)
+        self.x_k = TokenShift(cfg.hidden_size)
         self.key = nn.Linear(cfg.hidden_size, cfg.size, bias=False)
         self.value = nn.Linear(cfg.size, cfg.hidden_size, bias=False)
 

@@ -118,7 +118,7 @@ def code_of(sources: Mapping[str, str]) -> dict[str, list[bytes]]:
     return code
 
 
-def with_matrices(code: bytes, shape: matrices.Shape) -> bytes:
+def with_matrices(code: bytes, shape: matrices.MatrixShape) -> bytes:
     """Return final SPIR-V for one matrix shape, from naga's SPIR-V of `matrices.written`."""
     code = without_contraction(without_zeroing(code))
     code = matrix_code.with_shape(code, shape.m, shape.n, shape.k)

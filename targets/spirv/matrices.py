@@ -34,7 +34,7 @@ _STORE = re.compile(rf"{STORE}\({_THREAD}, {_PLACE}, (\d+)i\);")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MatrixShape:
     """A matrix product c[m, n] += a[m, k] b[k, n] of float16, summed in float32.
 
     `lanes` threads share the matrices.
@@ -59,11 +59,11 @@ class Shape:
 
 
 SHAPES = (  # the plugin uses the first that the device supports: fastest first
-    Shape(16, 16, 16, 32, "NVIDIA's from Turing, AMD's from RDNA 3 on"),
-    Shape(8, 16, 16, 16, "Intel's from Xe2 on (Arc B)"),
-    Shape(8, 8, 16, 8, "Intel's Xe-HPG (Arc A)"),
-    Shape(8, 8, 8, 32, "Apple's, through MoltenVK"),
-    Shape(8, 8, 8, 8, "Mesa's lavapipe, which is for tests"),
+    MatrixShape(16, 16, 16, 32, "NVIDIA's from Turing, AMD's from RDNA 3 on"),
+    MatrixShape(8, 16, 16, 16, "Intel's from Xe2 on (Arc B)"),
+    MatrixShape(8, 8, 16, 8, "Intel's Xe-HPG (Arc A)"),
+    MatrixShape(8, 8, 8, 32, "Apple's, through MoltenVK"),
+    MatrixShape(8, 8, 8, 8, "Mesa's lavapipe, which is for tests"),
 )
 
 
@@ -72,7 +72,7 @@ def multiplies_matrices(wgsl: str) -> bool:
     return f"{BEGIN}(" in wgsl
 
 
-def written(wgsl: str, shape: Shape) -> str:
+def written(wgsl: str, shape: MatrixShape) -> str:
     """Return the WGSL of a kernel for devices that support matrices of `shape`."""
     text = "enable wgpu_cooperative_matrix;\n" + wgsl
     for pattern, emit in (
@@ -87,23 +87,23 @@ def written(wgsl: str, shape: Shape) -> str:
 
 
 def _with(
-    emit: Callable[[re.Match[str], Shape], list[str]], shape: Shape
+    emit: Callable[[re.Match[str], MatrixShape], list[str]], shape: MatrixShape
 ) -> Callable[[re.Match[str]], str]:
     return lambda match: "\n  ".join(emit(match, shape))
 
 
-def _counts(shape: Shape) -> tuple[range, range]:
+def _counts(shape: MatrixShape) -> tuple[range, range]:
     """Return the indices of a subgroup's matrices along rows and along columns."""
     rows, columns = shape.own
     return range(rows // shape.m), range(columns // shape.n)
 
 
-def _parameter(match: re.Match[str], _: Shape) -> list[str]:
+def _parameter(match: re.Match[str], _: MatrixShape) -> list[str]:
     """Add the subgroup's number to the kernel's arguments, because the device assigns threads."""
     return [f"{match[0]},", "@builtin(subgroup_id) matrix_group : u32"]
 
 
-def _begin(_: re.Match[str], shape: Shape) -> list[str]:
+def _begin(_: re.Match[str], shape: MatrixShape) -> list[str]:
     rows, columns = shape.own
     down, across = _counts(shape)
     return [
@@ -113,7 +113,7 @@ def _begin(_: re.Match[str], shape: Shape) -> list[str]:
     ]
 
 
-def _multiply(match: re.Match[str], shape: Shape) -> list[str]:
+def _multiply(match: re.Match[str], shape: MatrixShape) -> list[str]:
     x, w, stride, count = match[1], match[2], int(match[3]), int(match[4])
     down, across = _counts(shape)
     lines = []
@@ -135,7 +135,7 @@ def _load(transposed: str, use: str) -> str:
     return f"coopLoad{transposed}<coop_mat16x16<f16, {use}>>"
 
 
-def _store(match: re.Match[str], shape: Shape) -> list[str]:
+def _store(match: re.Match[str], shape: MatrixShape) -> list[str]:
     into, stride = match[1], int(match[2])
     down, across = _counts(shape)
     return [

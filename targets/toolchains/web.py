@@ -26,7 +26,7 @@ WEB_LLM = "web-llm"  # name of WebLLM's interface, and of the target's variant f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
+class WebCore:
     """A build of the engine that models for web pages are linked with."""
 
     name: str  # file name of the build
@@ -37,11 +37,11 @@ class Core:
 
 # Interface -> engine build. WebLLM's tvmjs calls TVM's C functions.
 CORES = {
-    "": Core(
+    "": WebCore(
         name="wherry-core.o",
         fix=f"{_TOOLS} nodejs npm, and in a checkout: make browser",
     ),
-    WEB_LLM: Core(
+    WEB_LLM: WebCore(
         name="wherry-web-llm.o",
         fix=f"{_TOOLS}, and in a checkout: "
         "cmake -S web/core -B build/web && cmake --build build/web --target web_llm",
@@ -82,7 +82,7 @@ _SHARED = (
 class WebToolchain:
     """Toolchain that links WebAssembly; TVM generates all of the code. See `Toolchain`."""
 
-    core: Core = CORES[""]
+    core: WebCore = CORES[""]
 
     def requirements(self) -> tuple[Requirement, ...]:
         """Return as requirements the engine build and a linker."""
@@ -107,7 +107,7 @@ class WebToolchain:
         return {}
 
 
-def find_core(core: Core = CORES[""]) -> Path | None:
+def find_core(core: WebCore = CORES[""]) -> Path | None:
     """Find an engine build: WHERRY_WEB_CORE, the installed package's, or a checkout's."""
     name = core.name
     if chosen := settings.web_core():

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from wherry.bench.connection import Address
+from wherry.bench.connection import TargetAddress
 from wherry.bench.http_target import HttpTarget
 from wherry.bench.outcome import Ask, ask
 from wherry.bench.sse import Events
@@ -23,7 +23,7 @@ def answering(*pieces, status=200):
 
 
 async def outcome_of(server, body=CHAT, **options):
-    target = HttpTarget(Address.parse(server.url), "boat", **options)
+    target = HttpTarget(TargetAddress.parse(server.url), "boat", **options)
     try:
         return await ask(target, Ask(body=body))
     finally:
@@ -107,7 +107,7 @@ async def test_a_time_out_and_no_server_are_failures():
 
 async def test_connections_are_used_again_and_one_that_was_closed_is_replaced():
     async with answering(chunk("a"), usage(1, 1), DONE) as server:
-        target = HttpTarget(Address.parse(server.url), "boat")
+        target = HttpTarget(TargetAddress.parse(server.url), "boat")
         for _ in range(3):
             assert (await ask(target, Ask(body=CHAT))).error is None
         assert server.connections == 1
@@ -120,7 +120,7 @@ async def test_connections_are_used_again_and_one_that_was_closed_is_replaced():
 
 async def test_a_request_is_repeated_to_a_server_that_ends_an_idle_connection_as_it_comes():
     async with answering(chunk("a"), usage(1, 1), DONE) as server:
-        target = HttpTarget(Address.parse(server.url), "boat")
+        target = HttpTarget(TargetAddress.parse(server.url), "boat")
         assert (await ask(target, Ask(body=CHAT))).error is None
         (idle,) = target._idle
         again = asyncio.create_task(ask(target, Ask(body=CHAT)))
@@ -134,7 +134,7 @@ async def test_a_request_is_repeated_to_a_server_that_ends_an_idle_connection_as
 
 async def test_models():
     async with answering() as server:
-        target = HttpTarget(Address.parse(f"{server.url}/v1/"))
+        target = HttpTarget(TargetAddress.parse(f"{server.url}/v1/"))
         assert await target.models() == ["first", "second"]
         assert server.heads[0].startswith("GET /v1/models ")
         await target.close()
@@ -152,10 +152,10 @@ async def test_models():
     ],
 )
 def test_addresses(typed, address):
-    assert str(Address.parse(typed)) == address
+    assert str(TargetAddress.parse(typed)) == address
 
 
 @pytest.mark.parametrize("typed", ["ftp://a", "http://", "http://a:port"])
 def test_no_addresses(typed):
     with pytest.raises(UsageError, match=r"not an? (HTTP )?URL"):
-        Address.parse(typed)
+        TargetAddress.parse(typed)

@@ -13,7 +13,7 @@ from wherry.bench import trace, workload
 from wherry.bench.load import closed_loop, open_loop
 from wherry.bench.measure import LoadPlan, measure
 from wherry.bench.outcome import Ask
-from wherry.bench.workload import Lengths, Shape, Sizing
+from wherry.bench.workload import Lengths, RequestShape, Sizing
 from wherry.errors import UsageError
 
 
@@ -112,7 +112,7 @@ async def test_a_small_context_is_sized_by_fewer_words():
     outcomes = (await measure(Uneven(context=150), plan)).outcomes
     assert all(o.error is None and 50 <= o.prompt_tokens <= 78 for o in outcomes)
     with pytest.raises(UsageError, match="does not answer: the context is too small"):
-        await workload.sizing(Uneven(context=50), Shape(), 0)
+        await workload.sizing(Uneven(context=50), RequestShape(), 0)
 
 
 def test_a_prompt_has_every_word_before_it_has_one_again():
@@ -147,7 +147,7 @@ def test_a_poisson_process_has_its_rate_and_its_variance():
 
 async def test_a_closed_loop_keeps_so_many_in_flight():
     target = Counting(seconds=0.005)
-    asks = workload.random_asks(Shape(), Sizing(), Lengths(4, 4), Lengths(1, 1), 0)
+    asks = workload.random_asks(RequestShape(), Sizing(), Lengths(4, 4), Lengths(1, 1), 0)
     outcomes = await closed_loop(target, asks, concurrency=4, requests=18)
     assert (len(outcomes), target.most) == (18, 4)
     timed = await closed_loop(target, asks, concurrency=2, seconds=0.05)
@@ -156,12 +156,12 @@ async def test_a_closed_loop_keeps_so_many_in_flight():
 
 async def test_an_open_loop_waits_for_nobody_and_waiting_counts_from_the_due_time():
     target = Counting(seconds=0.2)
-    asks = (Ask(body=Shape().body("a", 1), at=i * 0.01) for i in range(6))
+    asks = (Ask(body=RequestShape().body("a", 1), at=i * 0.01) for i in range(6))
     outcomes = await open_loop(target, asks)
     assert target.most == 6
     first = outcomes[0].due
     assert [round(o.due - first, 6) for o in outcomes] == [i * 0.01 for i in range(6)]
-    asks = (Ask(body=Shape().body("a", 1), at=i * 0.05) for i in range(100))
+    asks = (Ask(body=RequestShape().body("a", 1), at=i * 0.05) for i in range(100))
     assert len(await open_loop(target, asks, seconds=0.12)) == 3
 
 
@@ -176,7 +176,7 @@ def test_mooncakes_lines_share_what_they_share(tmp_path):
     other = row | {"timestamp": 2000, "hash_ids": [1, 2, 9]}
     rows = trace.read(written(tmp_path, row, other, ""))
     assert [r["at"] for r in rows] == [0.0, 1.0]  # in order, from 0
-    requests = list(trace.asks(rows, Shape(), Sizing(2.0, 10.0), 64, speed=2.0, seed=0))
+    requests = list(trace.asks(rows, RequestShape(), Sizing(2.0, 10.0), 64, speed=2.0, seed=0))
     assert [a.at for a in requests] == [0.0, 0.5]
     words = [a.body["messages"][0]["content"].split() for a in requests]
     assert [len(w) for w in words] == [595, 595]  # (1200 - 10) / 2
@@ -194,9 +194,9 @@ def test_our_lines(tmp_path):
             {"at": 2.5, "prompt_tokens": 9},
         )
     )
-    requests = list(trace.asks(rows, Shape(), Sizing(), 64, 1.0, 0))
+    requests = list(trace.asks(rows, RequestShape(), Sizing(), 64, 1.0, 0))
     assert [a.at for a in requests] == [0, 0.5, 1.5]
-    assert requests[0].body == Shape().body("Why?", 3)
+    assert requests[0].body == RequestShape().body("Why?", 3)
     assert requests[1].body == {"messages": said, "max_tokens": 64}
     assert len(requests[2].body["messages"][0]["content"].split()) == 9
 

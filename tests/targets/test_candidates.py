@@ -10,7 +10,7 @@ import pytest
 from wherry.ops import CandidatesSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.candidates import RELATIVE_ERROR, TAIL
-from wherry.targets.kernels.gpu.largest import Shape
+from wherry.targets.kernels.gpu.largest import SearchShape
 
 from ..support.recording import FLOAT_BITS
 from .test_gpu_sources import demands
@@ -36,7 +36,7 @@ class Kernel:
         spec = CandidatesSpec(vocab=vocab, count=count)
         fused = GpuKernels(limits, {}).candidates(spec)
         (((_, self.scratch), _),) = fused.scratch
-        shape = Shape.of(spec, limits)
+        shape = SearchShape.of(spec, limits)
         sums = [shape.bests + 4 * part + i for part in range(shape.parts) for i in (2, 3)]
         bits = json.dumps({"2": [2 * count + 1, 2 * count + 2], "3": sums})
         self.run = build(fused.compute.with_attr(FLOAT_BITS, bits))

@@ -9,7 +9,12 @@ import pytest
 
 from wherry.targets.kernels import FusedLinearSpec
 from wherry.targets.kernels.gpu import tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv, Stream, TensorCoreLinearPlan
+from wherry.targets.kernels.gpu.tensor_cores.plan import (
+    Gemm,
+    Gemv,
+    StreamGemv,
+    TensorCoreLinearPlan,
+)
 
 from ..support import cuda
 from .test_cpu_linear import portable
@@ -21,7 +26,7 @@ WIDTH = "  constexpr int kWidth"
 ONE, FEW, MANY, WIDE, LANES = 1, 2, 9, 65, "if (threadIdx.x % 32 < 16) "
 SPEC = FusedLinearSpec(out_features=48, in_features=256, scheme="f16", x_dtype="float16")
 PLAN = TensorCoreLinearPlan(
-    gemv=((ONE, Stream(1, 1, stages=2, walk=3)), (FEW, Gemv(1, 1))),
+    gemv=((ONE, StreamGemv(1, 1, stages=2, walk=3)), (FEW, Gemv(1, 1))),
     gemm=Gemm(2, 1, 2, 3),
     slices=4,
     wide=(MANY, Gemm(2, 8, 1, 2, patch=1, shared_totals=True)),
@@ -94,7 +99,7 @@ def test_scales_that_other_lanes_copy(monkeypatch):
     spec = FusedLinearSpec(
         out_features=32, in_features=128, scheme="q4", scale_dtype="float16", x_dtype="float16"
     )
-    plan = TensorCoreLinearPlan(gemv=((ONE, Stream(1, 1)),), gemm=Gemm(2, 1, 2, 3), slices=2)
+    plan = TensorCoreLinearPlan(gemv=((ONE, StreamGemv(1, 1)),), gemm=Gemm(2, 1, 2, 3), slices=2)
     rng = np.random.default_rng(5)
     stored, weight = portable(rng, 32, 128, "q4", "float16")
     x = rng.standard_normal((1, 128)).astype("float16")

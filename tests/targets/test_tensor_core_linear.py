@@ -13,8 +13,8 @@ from wherry.targets.kernels.gpu.tensor_cores import layout, packing
 from wherry.targets.kernels.gpu.tensor_cores.plan import (
     Gemm,
     Gemv,
-    Groups,
     TensorCoreLinearPlan,
+    WarpgroupGemm,
 )
 
 from ..support.builders import builder
@@ -121,7 +121,7 @@ def plan_of(spec, many):
     if not many:
         return plan
     if many == "groups":
-        return replace(plan, groups=(MOST_FEW, Groups(stages=3, patch=1)))
+        return replace(plan, groups=(MOST_FEW, WarpgroupGemm(stages=3, patch=1)))
     own = (
         replace(usual.wide[1], patch=1)
         if usual.wide

@@ -30,7 +30,7 @@ class ConnectionLostError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class TargetAddress:
     """The address of a server's API."""
 
     scheme: str
@@ -39,7 +39,7 @@ class Address:
     path: str  # prefix of all paths, "/v1"
 
     @classmethod
-    def parse(cls, url: str) -> Address:
+    def parse(cls, url: str) -> TargetAddress:
         """Parse http://HOST[:PORT][/PATH]; without a path it is /v1.
 
         Raises:
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._response: h11.Response | None = None
 
     @classmethod
-    async def open(cls, to: Address) -> Connection:
+    async def open(cls, to: TargetAddress) -> Connection:
         """Open a connection to an address.
 
         Raises:

@@ -11,7 +11,7 @@ import h11
 
 from wherry.errors import ModelError, UsageError
 
-from .connection import Address, Connection, ConnectionLostError, OnData
+from .connection import Connection, ConnectionLostError, OnData, TargetAddress
 from .outcome import Outcome
 from .sse import DONE, Events
 
@@ -32,7 +32,11 @@ class HttpTarget:
     """
 
     def __init__(
-        self, address: Address, model: str = "", api_key: str | None = None, timeout: float = 600.0
+        self,
+        address: TargetAddress,
+        model: str = "",
+        api_key: str | None = None,
+        timeout: float = 600.0,
     ) -> None:
         self.model = model
         self._address = address

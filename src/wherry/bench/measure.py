@@ -12,7 +12,7 @@ from wherry.errors import UsageError
 from . import trace, workload
 from .load import closed_loop, open_loop
 from .outcome import Ask, Outcome, Target
-from .workload import Lengths, Shape, Sizing
+from .workload import Lengths, RequestShape, Sizing
 
 DEFAULT_REQUESTS = 32
 Progress = Callable[[str, int, int], None]  # arguments: phase, requests done, requests in total
@@ -110,17 +110,17 @@ async def measure(
     return Measured(outcomes, not plan.may_stop and shape.extra is not None)
 
 
-async def _shape(target: BenchTarget, plan: LoadPlan) -> Shape:
+async def _shape(target: BenchTarget, plan: LoadPlan) -> RequestShape:
     """Return the common part of all requests, with a fixed response length if possible."""
-    plain = Shape(chat=plan.chat)
-    exact = Shape(chat=plan.chat, extra=_NO_STOP)
+    plain = RequestShape(chat=plan.chat)
+    exact = RequestShape(chat=plan.chat, extra=_NO_STOP)
     if plan.may_stop or not await target.takes(exact.body("the", 1)):
         return plain
     return exact
 
 
 async def _warm_up(
-    target: BenchTarget, plan: LoadPlan, shape: Shape, size: Sizing, report: Progress
+    target: BenchTarget, plan: LoadPlan, shape: RequestShape, size: Sizing, report: Progress
 ) -> None:
     def done(outcome: Outcome) -> None:
         report("warm up", 1, 1)
@@ -133,7 +133,9 @@ async def _warm_up(
         await closed_loop(target, asks, concurrency=clients, requests=plan.warmup, done=done)
 
 
-def _asks(plan: LoadPlan, shape: Shape, size: Sizing, rows: list[dict[str, Any]]) -> Iterator[Ask]:
+def _asks(
+    plan: LoadPlan, shape: RequestShape, size: Sizing, rows: list[dict[str, Any]]
+) -> Iterator[Ask]:
     if rows:
         return trace.asks(rows, shape, size, plan.output_tokens.high, plan.speed, plan.seed)
     asks = workload.random_asks(shape, size, plan.prompt_tokens, plan.output_tokens, plan.seed)

@@ -25,7 +25,7 @@ from typing import Any
 from wherry.errors import UsageError, listing
 
 from .outcome import Ask
-from .workload import Shape, Sizing, text
+from .workload import RequestShape, Sizing, text
 
 _BLOCK_TOKENS = 512  # tokens of one of Mooncake's hash ids
 _MOONCAKE = {"timestamp", "input_length", "output_length", "hash_ids"}
@@ -105,7 +105,12 @@ def _count(raw: Mapping[str, Any], name: str) -> int:
 
 
 def asks(
-    rows: list[dict[str, Any]], shape: Shape, sizing: Sizing, outputs: int, speed: float, seed: int
+    rows: list[dict[str, Any]],
+    shape: RequestShape,
+    sizing: Sizing,
+    outputs: int,
+    speed: float,
+    seed: int,
 ) -> Iterator[Ask]:
     """Yield the requests of a trace.
 

@@ -77,7 +77,7 @@ class Sizing:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RequestShape:
     """The common part of all requests."""
 
     chat: bool = True
@@ -97,7 +97,7 @@ def text(count: int, rng: random.Random) -> str:
     return " ".join(itertools.islice(words, count))
 
 
-async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
+async def sizing(target: Target, shape: RequestShape, seed: int) -> Sizing:
     """Measure tokens per word at a server; one token per word if it reports no counts.
 
     Raises:
@@ -117,7 +117,7 @@ async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
     return Sizing(per_word, least - per_word * few)
 
 
-async def _tokens(target: Target, shape: Shape, prompt: str) -> int:
+async def _tokens(target: Target, shape: RequestShape, prompt: str) -> int:
     """Return the server's token count of a prompt; 0 if it reports none."""
     outcome = await ask(target, Ask(body=shape.body(prompt, 1)))
     if outcome.error is not None:
@@ -126,7 +126,7 @@ async def _tokens(target: Target, shape: Shape, prompt: str) -> int:
 
 
 def random_asks(
-    shape: Shape, sizing: Sizing, prompts: Lengths, outputs: Lengths, seed: object
+    shape: RequestShape, sizing: Sizing, prompts: Lengths, outputs: Lengths, seed: object
 ) -> Iterator[Ask]:
     """Yield requests without end; equal seeds give equal requests."""
     rng = random.Random(f"asks {seed}")

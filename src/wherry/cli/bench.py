@@ -162,11 +162,11 @@ async def _server(
     url: str, model: str | None, api_key: str | None, timeout: float, plan: LoadPlan
 ) -> tuple[str, Measured]:
     from wherry.base import settings
-    from wherry.bench.connection import Address
+    from wherry.bench.connection import TargetAddress
     from wherry.bench.http_target import HttpTarget
 
     key = api_key or settings.api_key()
-    target = HttpTarget(Address.parse(url), model or "", key, timeout)
+    target = HttpTarget(TargetAddress.parse(url), model or "", key, timeout)
     if model is None:
         listed = await target.models()
         if not listed:

@@ -51,7 +51,7 @@ async def _look(servers: list[Server]) -> list[dict[str, Any]]:
 
 async def _row(server: Server) -> dict[str, Any]:
     """Describe a server and its models: the loaded ones if it reports them, else all."""
-    from wherry.bench.connection import Address
+    from wherry.bench.connection import TargetAddress
     from wherry.bench.http_target import HttpTarget
     from wherry.errors import WherryError
 
@@ -59,7 +59,7 @@ async def _row(server: Server) -> dict[str, Any]:
     row["models"] = [server.model]
     if not server.url.startswith("http"):
         return row
-    target = HttpTarget(Address.parse(server.url), "", settings.api_key(), _SECONDS)
+    target = HttpTarget(TargetAddress.parse(server.url), "", settings.api_key(), _SECONDS)
     try:
         row["models"] = await target.loaded()
     except WherryError as e:

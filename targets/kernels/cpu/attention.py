@@ -27,7 +27,7 @@ from wherry.ops import AttentionSpec
 from . import bf16_attention
 from . import vector as v
 from .attention_block import group_shape, visit_block
-from .attention_state import BLOCK, PAGE, Cache, Group, Sums, first_block, vectors
+from .attention_state import BLOCK, PAGE, Cache, QueryGroup, Sums, first_block, vectors
 from .function import Parameter, prim_func
 from .isa import Isa
 from .kv_integers import Integers
@@ -257,7 +257,7 @@ class _Emitter:
             with T.serial(TILE_ROWS * self.shared) as slot:
                 sums.clear(slot)
             head = kv_head * self.shared
-            group = Group(
+            group = QueryGroup(
                 rows=rows, heads=1, row=first, head=head, kv_head=kv_head, slot=0, stride=1
             )
             begin = v.let(first_block(self.spec, self.cache.Position[first]))
@@ -320,7 +320,7 @@ class _Emitter:
         """
         heads = group_shape(self.shared, self.isa)[1]
         with T.serial(self.shared // heads) as t:
-            group = Group(
+            group = QueryGroup(
                 rows=height,
                 heads=heads,
                 row=row,

@@ -25,7 +25,7 @@ from .attention_state import (
     LOWEST,
     PAGE,
     Cache,
-    Group,
+    QueryGroup,
     Span,
     Sums,
     joined,
@@ -45,7 +45,13 @@ def group_shape(shared: int, isa: Isa) -> tuple[int, int]:
 
 
 def visit_block(
-    spec: AttentionSpec, isa: Isa, cache: Cache, sums: Sums, group: Group, block: Any, table: Any
+    spec: AttentionSpec,
+    isa: Isa,
+    cache: Cache,
+    sums: Sums,
+    group: QueryGroup,
+    block: Any,
+    table: Any,
 ) -> None:
     """Emit the update of a group's `sums` by block `block`; the sequence's pages begin at `table`.
 
@@ -103,7 +109,9 @@ def _multiply_add(
         T.buffer_store(acc, v.fma(factor, value, acc[span], lanes, isa.fma), [span])
 
 
-def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
+def _scores(
+    isa: Isa, cache: Cache, group: QueryGroup, pages: Any, seen: Span, weights: Any
+) -> None:
     """Emit weights[query] = the query's dot products with the keys; garbage beyond visible keys."""
     # With more than two pages at a time, the last iteration would often waste loads.
     together = _together(isa, group.queries, 2 if group.queries > 1 else 4)
@@ -165,7 +173,7 @@ def softmax(
     isa: Isa,
     cache: Cache,
     sums: Sums,
-    group: Group,
+    group: QueryGroup,
     seen: Span,
     weights: Any,
     factors: Any,
@@ -287,7 +295,7 @@ def _capped(score: Any, spec: AttentionSpec, isa: Isa) -> Any:
     return T.Select(score < zero, zero - tanh, tanh)
 
 
-def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
+def _scale_weights(cache: Cache, group: QueryGroup, pages: Any, seen: Span, weights: Any) -> None:
     """Emit weights *= scales of the int8 values, after the sums of unscaled weights."""
     with T.serial(seen.pages - seen.page) as i, T.sblock("scale"):
         T.reads()
@@ -317,7 +325,7 @@ def _add_values(
     isa: Isa,
     cache: Cache,
     sums: Sums,
-    group: Group,
+    group: QueryGroup,
     pages: Any,
     span: Span,
     weights: Any,

@@ -117,7 +117,7 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class QueryGroup:
     """Queries that visit a block together: `rows` rows from `row` on, with `heads` heads each.
 
     The heads begin at `head`.
@@ -159,7 +159,7 @@ class Span:
     last: Any  # last page that the last row attends to, perhaps of a later block
 
     @classmethod
-    def of(cls, spec: AttentionSpec, cache: Cache, group: Group, block: Any) -> Span:
+    def of(cls, spec: AttentionSpec, cache: Cache, group: QueryGroup, block: Any) -> Span:
         """Emit the span of a group in a block."""
         first = v.let(T.Cast("int32", block) * BLOCK)
         end = v.let(cache.Position[group.row + (group.rows - 1)] + 1 - first)

@@ -17,7 +17,7 @@ from wherry.ops import AttentionSpec
 
 from . import vector as v
 from .attention_block import as_float, softmax
-from .attention_state import BLOCK, PAGE, Cache, Group, Span, Sums, joined
+from .attention_state import BLOCK, PAGE, Cache, QueryGroup, Span, Sums, joined
 from .bf16_tiles import BLOCK as QUERIES
 from .bf16_tiles import ROWS, Bf16Rows, Strip, rounded
 from .int_layout import GROUP
@@ -86,7 +86,7 @@ class Bf16Tile:
                 lambda at: query[row, head, at], self.spec.head_dim, s * ROWS + r
             )
 
-    def visit(self, sums: Sums, group: Group, block: Any, table: Any) -> None:
+    def visit(self, sums: Sums, group: QueryGroup, block: Any, table: Any) -> None:
         """Emit the update of `sums` by a block; `group` has the rows and the first query head."""
         with T.sblock("visit"):
             T.reads()
@@ -128,13 +128,13 @@ class Bf16Tile:
                     merged = joined(sums.out[slot, span], before, own, here, PANEL, self.isa)
                     T.buffer_store(sums.out, merged, [slot, span])
 
-    def _weights(self, sums: Sums, group: Group, s: Any, seen: Span) -> None:
+    def _weights(self, sums: Sums, group: QueryGroup, s: Any, seen: Span) -> None:
         """Emit the softmax of the scores of a query head, and the rounding of its weights."""
         with T.serial(group.rows) as r, T.serial(BLOCK // PAGE) as p:
             inside = T.broadcast(T.And(p >= seen.page, p < seen.pages), PAGE)
             score = T.Select(inside, self.keys.sum(s * ROWS + r, p), v.splat(0.0, PAGE))
             T.buffer_store(self.scores, score, [r, v.span(p * PAGE, PAGE)])
-        own = Group(
+        own = QueryGroup(
             rows=group.rows,
             heads=1,
             row=group.row,
@@ -152,11 +152,11 @@ class Bf16Tile:
             for i in (0, 1):
                 T.buffer_store(self.all_factors, self.factors[i, r], [i, slot])
 
-    def _key(self, page: Any, group: Group, element: Any) -> Any:
+    def _key(self, page: Any, group: QueryGroup, element: Any) -> Any:
         stored = self.cache.Pages[page, 0, group.kv_head, 0, v.span(element * PAGE, PAGE)]
         return rounded(as_float(stored, PAGE, self.isa))
 
-    def _value(self, page: Any, group: Group, panel: Any, token: Any, seen: Span) -> Any:
+    def _value(self, page: Any, group: QueryGroup, panel: Any, token: Any, seen: Span) -> Any:
         """Emit a token's value; zeros for one that no row attends to: it may be infinite."""
         at = v.span(T.floormod(token, PAGE) * self.spec.head_dim + panel * PANEL, PANEL)
         value = as_float(self.cache.Pages[page, 1, group.kv_head, 0, at], PANEL, self.isa)

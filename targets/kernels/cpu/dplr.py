@@ -10,14 +10,14 @@ from wherry.ops import DplrSpec
 
 from . import vector as v
 from .isa import Isa
-from .state_strip import Element, Strip, walk
+from .state_strip import Element, StateStrip, walk
 
 
 def dplr(spec: DplrSpec, isa: Isa) -> PrimFunc:
     """Return the kernel of `KernelSet.dplr`, for any sizes."""
     dk, dv, keys = spec.key_dim, spec.value_dim, spec.heads * spec.key_dim
 
-    def row(strip: Strip, row: Any) -> None:
+    def row(strip: StateStrip, row: Any) -> None:
         rows, first = strip.b["rows"], v.let(strip.head * dk)
 
         def part(number: int) -> Element:

@@ -12,14 +12,14 @@ from wherry.ops.recurrent import L2_EPS
 
 from . import vector as v
 from .isa import Isa
-from .state_strip import Strip, softplus, walk
+from .state_strip import StateStrip, softplus, walk
 
 
 def gated_delta(spec: GatedDeltaSpec, isa: Isa) -> PrimFunc:
     """Return the kernel of `KernelSet.gated_delta`, for any sizes."""
     dk, dv, fma = spec.key_dim, spec.value_dim, isa.fma
 
-    def row(strip: Strip, row: Any) -> None:
+    def row(strip: StateStrip, row: Any) -> None:
         b, one = strip.b, T.float32(1)
         key_head = v.let(T.floordiv(strip.head, spec.heads // spec.key_heads) * dk)
         q = unit(b["qkv"], row, key_head, dk, dk**-0.5, fma)

@@ -11,13 +11,13 @@ from wherry.ops import LinearRecurrenceSpec
 
 from . import vector as v
 from .isa import Isa
-from .state_strip import Strip, walk
+from .state_strip import StateStrip, walk
 
 
 def linear_recurrence(spec: LinearRecurrenceSpec, isa: Isa) -> PrimFunc:
     """Return the kernel of `KernelSet.linear_recurrence`, for any number of channels."""
 
-    def row(strip: Strip, row: Any) -> None:
+    def row(strip: StateStrip, row: Any) -> None:
         decays = [v.let(x) for x in strip.load(strip.b["decays"], row, 0)]
         values = [v.let(x) for x in strip.load(strip.b["x"], row, 0)]
         one = T.float32(1)

@@ -11,14 +11,14 @@ from wherry.ops import Mamba2Spec, MambaSpec
 
 from . import vector as v
 from .isa import Isa
-from .state_strip import Strip, softplus, walk
+from .state_strip import StateStrip, softplus, walk
 
 
 def mamba(spec: MambaSpec, isa: Isa) -> PrimFunc:
     """Return the kernel of `KernelSet.mamba`, for any sizes."""
     d, fma = spec.state_dim, isa.fma
 
-    def row(strip: Strip, row: Any) -> None:
+    def row(strip: StateStrip, row: Any) -> None:
         b, lanes = strip.b, strip.lanes
         steps = [softplus(v.let(x), lanes, fma) for x in strip.load(b["steps"], row, 0)]
         values = [v.let(x) for x in strip.load(b["x"], row, 0)]
@@ -47,7 +47,7 @@ def mamba2(spec: Mamba2Spec, isa: Isa) -> PrimFunc:
     """Return the kernel of `KernelSet.mamba2`, for any sizes."""
     p, state_dim, fma = spec.head_dim, spec.state_dim, isa.fma
 
-    def row(strip: Strip, row: Any) -> None:
+    def row(strip: StateStrip, row: Any) -> None:
         b, head = strip.b, strip.head
         rate, bias, skip = (b["constants"][i, head] for i in range(3))
         x = v.let(b["steps"][row, head] + bias)

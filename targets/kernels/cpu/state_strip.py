@@ -32,7 +32,7 @@ def walk(
     parameters: Sequence[function.Parameter],
     shape: tuple[int, int, int],
     isa: Isa,
-    emit_row: Callable[[Strip, Any], None],
+    emit_row: Callable[[StateStrip, Any], None],
 ) -> PrimFunc:
     """Return the PrimFunc that calls `emit_row(strip, row)` for each row of each sequence.
 
@@ -53,7 +53,7 @@ def walk(
             sequence = v.let(T.Cast("int32", T.floordiv(task, heads * strips)))
             head = v.let(T.Cast("int32", T.floordiv(T.floormod(task, heads * strips), strips)))
             number = v.let(T.Cast("int32", T.floormod(task, strips)))
-            strip = Strip(b, isa, (dk, columns), (sequence, head, number))
+            strip = StateStrip(b, isa, (dk, columns), (sequence, head, number))
             begin = v.let(b["query_indptr"][sequence])
             with T.serial(b["query_indptr"][sequence + 1] - begin) as i, T.sblock("row"):
                 T.reads()
@@ -63,7 +63,7 @@ def walk(
     return function.prim_func(parameters, emit)
 
 
-class Strip:
+class StateStrip:
     """Emits sums over one strip of a head's columns.
 
     Attributes:

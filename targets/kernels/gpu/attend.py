@@ -18,7 +18,7 @@ from tvm.script import tirx as T
 from wherry.ops import AttentionSpec, PagedAttentionSpec
 
 from . import emit as e
-from .batch_table import Rows, element
+from .batch_table import BatchRows, element
 from .kv_integers import Integers, Place
 from .splits import SPLIT
 
@@ -31,7 +31,7 @@ Load = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedBuffers:
     """Shared memory of a block; a unit is one head of one row."""
 
     q: Any  # [units * e], q times the scale of scores
@@ -44,12 +44,12 @@ class Shared:
     last: Any
 
     @staticmethod
-    def of(rows: int, heads: int, head_dim: int) -> Shared:
+    def of(rows: int, heads: int, head_dim: int) -> SharedBuffers:
         """Allocate the arrays: `bytes_of` bytes of shared memory."""
         units = rows * heads
         sizes = (head_dim, TILE, PARTS, 1, 1, 1)
         q, scores, tops, largest, grown, factor = (e.shared((units * k,)) for k in sizes)
-        return Shared(q, scores, tops, largest, grown, factor, e.shared((rows,), "int32"))
+        return SharedBuffers(q, scores, tops, largest, grown, factor, e.shared((rows,), "int32"))
 
 
 def bytes_of(rows: int, heads: int, head_dim: int) -> int:
@@ -75,8 +75,8 @@ class Attend:
         self,
         spec: AttentionSpec,
         pages: Any,
-        rows: Rows,
-        shared: Shared,
+        rows: BatchRows,
+        shared: SharedBuffers,
         block: Block,
         own: tuple[Load, Load] | None = None,
         bias: Any = None,

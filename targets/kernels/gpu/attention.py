@@ -18,8 +18,8 @@ from tvm.tirx import PrimFunc
 from wherry.ops import AttentionSpec
 
 from . import emit as e
-from .attend import Attend, Block, Shared, bytes_of, first_seen
-from .batch_table import Arrays, Rows
+from .attend import Attend, Block, SharedBuffers, bytes_of, first_seen
+from .batch_table import Arrays, BatchRows
 from .limits import GpuLimits
 from .rope import threads_of
 
@@ -84,7 +84,7 @@ def heads_of_block(spec: AttentionSpec, limits: GpuLimits, more: Callable[[int],
 def launch_rows(
     spec: AttentionSpec,
     limits: GpuLimits,
-    rows: Rows,
+    rows: BatchRows,
     tensors: RowTensors,
     n: Any,
 ) -> None:
@@ -100,7 +100,7 @@ def launch_rows(
     threads = threads_of(limits)
 
     def block(block: Any, tile: Any, thread: Any) -> None:
-        shared = Shared.of(count, heads, spec.head_dim)
+        shared = SharedBuffers.of(count, heads, spec.head_dim)
         first_row, n32 = e.let(tile * count), T.Cast("int32", n)
         first_head = e.let(block * heads)
         own = Block(count, heads, first_head, thread, threads)
@@ -146,8 +146,8 @@ def launch_rows(
 
 
 def _find_run(
-    rows: Rows,
-    shared: Shared,
+    rows: BatchRows,
+    shared: SharedBuffers,
     row_of: Callable[[Any], Any],
     start: Any,
     count: int,

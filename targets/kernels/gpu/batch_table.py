@@ -28,7 +28,7 @@ from .splits import SPLIT, needed, pages_of, slots
 ROW = 3  # int32 of each row
 
 
-class Rows(Protocol):
+class BatchRows(Protocol):
     """Interface: positions and pages of the batch's rows; all values are int32."""
 
     def position(self, row: Any) -> Any:
@@ -49,7 +49,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """`Rows` over the arrays of a step, see docs/design/compiled-library.md."""
+    """`BatchRows` over the arrays of a step, see docs/design/compiled-library.md."""
 
     positions: Any
     sequences: Any
@@ -75,7 +75,7 @@ class Arrays:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`Rows` over the batch table, which combines a step's arrays."""
+    """`BatchRows` over the batch table, which combines a step's arrays."""
 
     table: Any  # int32 [3n + p + w]
 

@@ -30,7 +30,7 @@ from wherry.ops import CandidatesSpec
 from ..kernel_set import FusedKernel
 from . import emit as e
 from .block import Block
-from .largest import COLLECTED, SIGN, Largest, Shape, bits_of, key_of, u32
+from .largest import COLLECTED, SIGN, Largest, SearchShape, bits_of, key_of, u32
 from .limits import GpuLimits
 
 RELATIVE_ERROR = 2e-5
@@ -48,7 +48,7 @@ def candidates(spec: CandidatesSpec, limits: GpuLimits) -> FusedKernel:
 
     (logits f32 [m, vocab], scales f32 [m], result u32 [m, 2 K + 4], scratch)
     """
-    shape = Shape.of(spec, limits)
+    shape = SearchShape.of(spec, limits)
     scratch = _scratch(shape)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ def candidates(spec: CandidatesSpec, limits: GpuLimits) -> FusedKernel:
     return FusedKernel(compute=func, scratch=((("m", scratch), "uint32"),))
 
 
-def _scratch(shape: Shape) -> int:
+def _scratch(shape: SearchShape) -> int:
     """Return the size of a row's scratch memory in uint32.
 
     It holds the groups' maxima, and each part's maximum, minimum and two sums.
@@ -86,7 +86,7 @@ def _float(bits: Any) -> Any:
 class _Block:
     """Emits the work of one block of either launch."""
 
-    def __init__(self, shape: Shape, buffers: dict[str, Any], row: Any, thread: Any) -> None:
+    def __init__(self, shape: SearchShape, buffers: dict[str, Any], row: Any, thread: Any) -> None:
         self.shape, self.b, self.r, self.t = shape, buffers, row, thread
         self._block = Block(shape.threads, thread, 2)
 

@@ -17,11 +17,11 @@ from tvm.script import tirx as T
 from wherry.ops import PagedAttentionSpec
 
 from . import emit as e
-from .attend import TILE, Attend, Block, Shared, first_seen
+from .attend import TILE, Attend, Block, SharedBuffers, first_seen
 from .attention import heads_of_block
 from .batch_table import Table
 from .limits import GpuLimits
-from .rope import Load, Slot, normed, rotated, threads_of
+from .rope import Load, TokenSlot, normed, rotated, threads_of
 from .splits import SPLIT
 
 
@@ -108,7 +108,7 @@ def launch_split_rows(
         row, first_head = e.let(T.max(table_row, 0)), e.let(block * heads)
         first = e.let(T.if_then_else(table_row < 0, 0, (slot - table.slot(row)) * SPLIT))
         position = e.let(T.if_then_else(table_row < 0, -1, table.position(row)))
-        shared = Shared.of(1, heads, d)
+        shared = SharedBuffers.of(1, heads, d)
         own = Block(1, heads, first_head, thread, threads)
         attend = Attend(attention, tensors.pages, table, shared, own)
 
@@ -167,7 +167,7 @@ def _merge(
 ) -> None:
     """Emit one head of a row, merged from the states of its splits."""
     d, parts, rows = spec.head_dim, tensors.parts, tensors.table
-    shared = Shared.of(1, 1, d)
+    shared = SharedBuffers.of(1, 1, d)
     block = Block(1, 1, head, thread, threads)
     attend = Attend(spec.attention(), tensors.pages, rows, shared, block)
     attend.start()
@@ -209,7 +209,7 @@ class DecodeBlock:
         self.position = e.let(position if some is None else T.if_then_else(some, position, -1))
         self.width = heads + kv_of_block(spec)  # heads of qkv that the block reads
         self.raw = e.shared((self.width * d,))  # the row's q, k, v, as the linear computed them
-        self.shared = Shared.of(1, heads, d)
+        self.shared = SharedBuffers.of(1, heads, d)
         self.key = None if spec.kv == "none" else e.shared((d,))
         at = (self.width - 1) * d
         self.value: Load = lambda k: self.raw[at + k]
@@ -317,7 +317,7 @@ class DecodeBlock:
             return
 
         def store(k: Any) -> None:
-            slot = Slot(
+            slot = TokenSlot(
                 self.spec.rope(), self.tensors.pages, self.tensors.table, self.row, self.position
             )
             slot.store(0, self.kv_head, k, key[k])

@@ -32,7 +32,7 @@ _WIDTH = 4  # elements of a vector load
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SearchShape:
     """Division of a row: element (p * group + j) * threads + t is number j of thread t, part p."""
 
     vocab: int
@@ -64,7 +64,7 @@ class Shape:
         return max(self.threads, _SPLIT * self.count)
 
     @classmethod
-    def of(cls, spec: CandidatesSpec, limits: GpuLimits) -> Shape:
+    def of(cls, spec: CandidatesSpec, limits: GpuLimits) -> SearchShape:
         """Return the shape with the largest groups of which there are eight per candidate.
 
         With eight groups per candidate, few groups contain two candidates.
@@ -104,7 +104,7 @@ class Largest:
 
     def __init__(
         self,
-        shape: Shape,
+        shape: SearchShape,
         block: Block,
         thread: Any,
         logits: Callable[[Any], Any],

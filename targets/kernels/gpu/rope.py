@@ -13,7 +13,7 @@ from tvm.tirx import PrimFunc
 from wherry.ops import RopeAppendSpec
 
 from . import emit as e
-from .batch_table import Arrays, Rows, element
+from .batch_table import Arrays, BatchRows, element
 from .kv_integers import Integers, Place
 from .limits import GpuLimits
 from .norm import inverses_rms
@@ -27,7 +27,7 @@ class RopeTensors:
     """TIR buffers of RoPE with cache append."""
 
     qkv: Any  # [n, qkv_heads, e]
-    rows: Rows
+    rows: BatchRows
     norms: tuple[Load, ...]  # loads of the norm weights of q and of k; () without norms
     pages: Any
     q_out: Any  # [n, h, e], float32 or float16
@@ -131,7 +131,7 @@ def _head(
         )
 
     def cache(k: Any) -> None:
-        slot = Slot(spec, tensors.pages, tensors.rows, row, position)
+        slot = TokenSlot(spec, tensors.pages, tensors.rows, row, position)
         e.if_else(
             head < h + g,
             lambda: rotated(
@@ -141,7 +141,7 @@ def _head(
         )
 
     def both(k: Any) -> None:
-        slot = Slot(spec, tensors.pages, tensors.rows, row, position)
+        slot = TokenSlot(spec, tensors.pages, tensors.rows, row, position)
         rotated(spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position, weights)
         slot.store(1, head - h, k, value(k))
 
@@ -206,7 +206,7 @@ class _IntegerHead:
             self._over(lambda k: e.store(self.tensors.q_out, elements[k], self.row, self.head, k))
 
         def append() -> None:
-            slot = Slot(spec, self.tensors.pages, self.tensors.rows, self.row, position)
+            slot = TokenSlot(spec, self.tensors.pages, self.tensors.rows, self.row, position)
             if spec.kv == "keys":
                 at = slot.place(self.head - h)
                 integers.store_key(at, elements.__getitem__, self.threads, self.thread)
@@ -244,14 +244,14 @@ def _weight(spec: RopeAppendSpec, tensors: RopeTensors, head: Any, heads: range)
     return lambda k: T.if_then_else(head < spec.heads, q_norm(k), k_norm(k))
 
 
-class Slot:
+class TokenSlot:
     """The place of a row's token in the cache.
 
     Constructing it emits code, so it is constructed at use.
     """
 
     def __init__(
-        self, spec: RopeAppendSpec, pages: Any, rows: Rows, row: Any, position: Any
+        self, spec: RopeAppendSpec, pages: Any, rows: BatchRows, row: Any, position: Any
     ) -> None:
         self.pages = pages
         self.page = e.let(rows.page(rows.first(row), position // spec.page_size))

@@ -29,9 +29,9 @@ from .plan import (
     TOKENS,
     Gemm,
     Gemv,
-    Groups,
-    Stream,
+    StreamGemv,
     TensorCoreLinearPlan,
+    WarpgroupGemm,
 )
 
 # Scheme -> the class of its weights: in weights.cuh, or by `weights_of_blocks`.
@@ -180,7 +180,7 @@ class _Linear:
         x = b["x"] if gemv.normed else self.x
         tiles, across = (gemv.row_tiles, gemv.token_tiles), gemv.blocks(spec)
         sizes: tuple[int, ...]
-        if isinstance(gemv, Stream):
+        if isinstance(gemv, StreamGemv):
             sizes = (*tiles, gemv.unit, gemv.stages, across, gemv.normed)
             name = templated("gemv_stream", *_weight(spec), *sizes, *_result(spec))
         else:
@@ -227,7 +227,7 @@ class _Linear:
         grid = T.min(tiles, gemm.patch), patches * across
         e.launch(grid, gemm.warps * layout.LANES, block)
 
-    def launch_groups(self, groups: Groups) -> None:
+    def launch_groups(self, groups: WarpgroupGemm) -> None:
         """Emit the launches that prepare the rows of x as tiles and multiply them."""
         spec, b = self.spec, self.buffers
         normed = spec.norm_eps is not None

@@ -18,10 +18,10 @@ MOST_SLICES = 8
 _SHARED_BYTES = 49152  # bytes of shared memory that a block has on every device
 # Blocks that keep a device busy: prompts with at least this number of blocks use `Gemm`.
 _ENOUGH_BLOCKS = 96
-_MOST_GROUP_BYTES = 3 << 30  # packed bytes of a weight that `Groups` reads
+_MOST_GROUP_BYTES = 3 << 30  # packed bytes of a weight that `WarpgroupGemm` reads
 
-# Of `Stream`: bytes that a warp copies at a time, units in shared memory, blocks from which on they
-# walk over several groups of row tiles, and groups of a block.
+# Of `StreamGemv`: bytes that a warp copies at a time, units in shared memory, blocks from which
+# on they walk over several groups of row tiles, and groups of a block.
 _SMALL_UNIT_BYTES, _MOST_STAGES, _BLOCKS, _MOST_WALK = 1280, 4, 1500, 4
 
 
@@ -66,7 +66,7 @@ class Gemv:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream(Gemv):
+class StreamGemv(Gemv):
     """As `Gemv`, with weights that arrive in shared memory by asynchronous copies.
 
     A block walks over several groups of `row_tiles`, and copies continue meanwhile.
@@ -127,14 +127,14 @@ class Gemm:
         return self.token_tiles * TOKENS * (-(-_ENOUGH_BLOCKS // across) - 1)
 
 
-GROUP_TOKENS = 128  # of a block of `Groups`
+GROUP_TOKENS = 128  # of a block of `WarpgroupGemm`
 GROUP_WARPS = 8  # of a block that multiply, a row tile each
 _COPY_WARPS = 4
-_FEW_GROUP_BLOCKS = 48  # with this number of blocks and more, `Groups` is the fastest
+_FEW_GROUP_BLOCKS = 48  # with this number of blocks and more, `WarpgroupGemm` is the fastest
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class WarpgroupGemm:
     """Kernel for GEMM by warpgroups (sm_90): rows of x are prepared as tiles of 128."""
 
     stages: int  # chunks of tokens and weights that shared memory holds at a time
@@ -151,11 +151,11 @@ class Groups:
         return 1024 + self.stages * (stage + 16)
 
     @staticmethod
-    def of(spec: FusedLinearSpec) -> Groups | None:
+    def of(spec: FusedLinearSpec) -> WarpgroupGemm | None:
         """Return the kernel of a linear; None if it is too large for its offsets of 32 bits."""
         if 4 * layout.size(spec.linear()) >= _MOST_GROUP_BYTES:
             return None
-        return Groups(stages=6 if spec.scheme == "f16" else 4)
+        return WarpgroupGemm(stages=6 if spec.scheme == "f16" else 4)
 
     @staticmethod
     def most_rows(out_features: int) -> int:
@@ -187,7 +187,7 @@ class TensorCoreLinearPlan:
     gemm: Gemm  # kernel for more rows than `gemv` covers
     slices: int
     wide: tuple[int, Gemm] | None = None  # (number of rows, kernel for more rows than that)
-    groups: tuple[int, Groups] | None = None  # the same, on GPUs that have warpgroups
+    groups: tuple[int, WarpgroupGemm] | None = None  # the same, on GPUs that have warpgroups
 
     @staticmethod
     def of(
@@ -211,7 +211,7 @@ class TensorCoreLinearPlan:
             (16, Gemv(row_tiles, 2)),
             (max(32, _GEMM.most_rows(spec.out_features)), Gemv(2, 4)),
         )
-        groups = Groups.of(spec) if warpgroups else None
+        groups = WarpgroupGemm.of(spec) if warpgroups else None
         if groups is not None:
             most = groups.most_rows(spec.out_features)
             rest = *gemv[:-1], (32, Gemv(2, 4)), (most, Gemv(2, 8))
@@ -226,7 +226,7 @@ class TensorCoreLinearPlan:
 
 
 def _eight_rows(spec: FusedLinearSpec, slices: int, gemv: Gemv) -> Gemv:
-    """Return the kernel for up to eight rows: `gemv`, or for integers a `Stream` that fits.
+    """Return the kernel for up to eight rows: `gemv`, or for integers a `StreamGemv` that fits.
 
     A chunk of float16 has four loads, which are enough in flight; and copies would fill shared
     memory.
@@ -236,7 +236,7 @@ def _eight_rows(spec: FusedLinearSpec, slices: int, gemv: Gemv) -> Gemv:
     small = chunk_bytes(spec.scheme) * gemv.row_tiles <= _SMALL_UNIT_BYTES // 2
     walk = min(_MOST_WALK, max(1, spec.out_features // (ROWS * gemv.row_tiles * _BLOCKS)))
     for stages in range(_MOST_STAGES, 1, -1):
-        stream = Stream(
+        stream = StreamGemv(
             row_tiles=gemv.row_tiles,
             token_tiles=gemv.token_tiles,
             normed=gemv.normed,
