@@ -16,7 +16,7 @@ PAGE = 16  # tokens in a page; a KV cache consists of whole pages
 # share of the memory after the weights that the KV cache takes; other programs need the rest
 SHARE = 0.5
 SHARE_DISCRETE = 0.9  # share that the KV cache takes on a device with its own memory
-SHARE_ASKED = 0.9  # share that the KV cache takes for a context that the user requested
+SHARE_REQUESTED = 0.9  # share that the KV cache takes for a context that the user requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +112,14 @@ def kv_tokens(
 def largest_context(manifest: Declared, there: Room, draft: Declared | None = None) -> int | None:
     """Return the longest context in tokens that fits, at most the compiled one.
 
-    It uses SHARE_ASKED of the memory that the weights leave, more than the default. Returns None if
-    the manifest or the device does not tell its sizes; only the compiled context is known then.
-    Errors as in `kv_tokens`.
+    It uses SHARE_REQUESTED of the memory that the weights leave, more than the default. Returns
+    None if the manifest or the device does not tell its sizes; only the compiled context is known
+    then. Errors as in `kv_tokens`.
     """
     most = manifest.deployment.get("context")
     if most is None:
         return None
-    asked = replace(there, share=max(there.share, SHARE_ASKED))
+    asked = replace(there, share=max(there.share, SHARE_REQUESTED))
     tokens = kv_tokens(manifest, {"context": most}, asked, draft)
     return None if tokens is None else min(int(most), tokens)
 

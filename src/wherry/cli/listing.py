@@ -60,10 +60,10 @@ def list_command(as_json: bool, supported: bool, fits: bool) -> None:
 
 def _list_fitting(as_json: bool) -> None:
     from wherry.compiler.recommended import CONTEXT, fitting
-    from wherry.runtime.load.memory import SHARE_ASKED
+    from wherry.runtime.load.memory import SHARE_REQUESTED
 
     free = _free()
-    fitting_on = {device: fitting(SHARE_ASKED * room) for device, room in free.items()}
+    fitting_on = {device: fitting(SHARE_REQUESTED * room) for device, room in free.items()}
     largest = max(fitting_on.values(), key=len)
     on = {m.name: [device for device, models in fitting_on.items() if m in models] for m in largest}
     if as_json:
