@@ -46,7 +46,7 @@ class CallArguments:
 @dataclass
 class CallEnd:
     index: int
-    whole: bool = True
+    complete: bool = True
 
 
 _KINDS = {
@@ -63,7 +63,7 @@ class Tools:
     """The tools of a request: schemas by name, and whether a grammar enforces the format."""
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    held: bool = False
+    constrained: bool = False
 
 
 def thoughts_of(template: str) -> Thoughts | None:
@@ -105,7 +105,7 @@ class OutputParser:
         options = {
             "family": getattr(family, "name", family),
             "tools": tools.schemas,
-            "held": tools.held,
+            "held": tools.constrained,
             "thoughts": [thoughts.begin, thoughts.end] if thoughts else None,
             "opened": opened,
             "most": most,

@@ -47,7 +47,7 @@ def tool(syntax, definition, name="apply_patch"):
 
 
 def read(family, text, function):
-    tools = Tools({function.name: function.parameters}, held=True)
+    tools = Tools({function.name: function.parameters}, constrained=True)
     parser = OutputParser(family, tools, custom=[function.name])
     parts = [p for c in text.decode("utf-8", "replace") for p in parser.push(c)]
     return message_of(parts + parser.finish())

@@ -39,7 +39,7 @@ WEATHER = {
 }
 TOOLS = Tools({"get_weather": WEATHER, "now": {"type": "object", "properties": {}}})
 NOW = {"type": "function", "function": {"name": "now"}}
-HELD = Tools(TOOLS.schemas, held=True)
+HELD = Tools(TOOLS.schemas, constrained=True)
 ASKED = {"city": "Paris", "days": 3, "tags": ['a "b"', "é"]}
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
 
@@ -102,7 +102,7 @@ def test_what_has_streamed_is_a_beginning_of_the_whole(w):
         for call, whole in zip(now.calls, final.calls, strict=False):
             assert call.name == whole.name
             assert whole.arguments.startswith(call.arguments)
-    ended = [p.index for p in parts + parser.finish() if isinstance(p, CallEnd) and p.whole]
+    ended = [p.index for p in parts + parser.finish() if isinstance(p, CallEnd) and p.complete]
     assert ended == list(range(w.calls))
 
 
@@ -117,7 +117,7 @@ def test_an_output_that_is_cut_off_loses_nothing(w):
         ended = [p for p in parts if isinstance(p, CallEnd)]
         assert [p.index for p in begun] == [p.index for p in ended] == list(range(len(begun)))
         for call, whole in zip(now.calls, final.calls, strict=False):
-            assert whole.arguments.startswith(call.arguments) or not ended[-1].whole
+            assert whole.arguments.startswith(call.arguments) or not ended[-1].complete
         if not now.calls and not named(w.family).channels:
             thoughts = thoughts_of("\n".join(w.signs))
             marks = (thoughts.begin, thoughts.end) if thoughts else ()
