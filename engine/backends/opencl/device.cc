@@ -248,8 +248,8 @@ void OpenClDevice::wait() { check(Api::get().Finish(queue_), "clFinish"); }
 backends::Devices& devices() {
   // The devices are never destroyed, because tensors of static storage duration may outlive any
   // order of destruction.
-  static auto* all = new backends::Devices(kDLOpenCL, "OpenCL",
-                                           "pocl-opencl-icd is one that runs on the CPU", enumerate);
+  static auto* all = new backends::Devices(
+      kDLOpenCL, "OpenCL", "pocl-opencl-icd is one that runs on the CPU", enumerate);
   return *all;
 }
 
