@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "app/chat/call_rules.h"
 #include "app/chat/conversation.h"
 #include "app/chat/enforcement.h"
 #include "app/request/request_error.h"
@@ -204,12 +205,21 @@ std::optional<Constraint> Talk::constraint(const std::string& prompt,
                                            const Tokenizer& tokenizer) const {
   if (is_free(base.has_value())) return std::nullopt;
   const Beginning begins = beginning(prompt);
-  Enforcement enforcement(begins.family, begins.thoughts, begins.opened, tokenizer);
-  if (asked_.must) return enforcement.calls(asked_);
-  return base ? enforcement.held(*base, asked_) : enforcement.text_or_calls(asked_);
+  EbnfRules rules(tokenizer, special_names(begins.family, begins.thoughts));
+  const Enforcement enforcement(begins.family, begins.thoughts, begins.opened, rules);
+  if (base && asked_.tools.empty() && !enforcement.has_frame()) return base;
+  const bool several = !asked_.one;
+  const std::string own = base && !asked_.must ? rules.included(*base) : "";
+  CallRules calls;
+  if (!asked_.tools.empty()) calls = call_rules(asked_, *begins.family->format, rules);
+  const std::string root = asked_.must ? enforcement.calls(calls, several)
+                           : base      ? enforcement.base_or_calls(own, calls, several)
+                                       : enforcement.text_or_calls(calls, several);
+  return std::move(rules).made(root, own.empty() ? "tools" : base->param);
 }
 
-std::optional<Value> Talk::requirements(const std::string& prompt, bool constrained) const {
+std::optional<Value> Talk::requirements(const std::string& prompt, bool constrained,
+                                        const Tokenizer& tokenizer) const {
   if (is_free(constrained)) return std::nullopt;
   const Beginning begins = beginning(prompt);
   Values tools;
@@ -224,6 +234,10 @@ std::optional<Value> Talk::requirements(const std::string& prompt, bool constrai
                                      {"strict", static_cast<bool>(asked_.strict[i])},
                                      {"input", input}}));
   }
+  Items special;
+  for (const std::string& name : special_names(begins.family, begins.thoughts)) {
+    if (const auto id = tokenizer.special_id(name)) special.emplace_back(name, *id);
+  }
   const Value thoughts =
       begins.thoughts ? json::make_list({begins.thoughts->begin, begins.thoughts->end}) : Value();
   return json::make_dict({{"family", begins.family ? Value(begins.family->name) : Value()},
@@ -231,6 +245,7 @@ std::optional<Value> Talk::requirements(const std::string& prompt, bool constrai
                           {"opened", begins.opened},
                           {"must", asked_.must},
                           {"several", !asked_.one},
+                          {"special", json::make_dict(std::move(special))},
                           {"tools", json::make_list(std::move(tools))}});
 }
 

@@ -37,7 +37,8 @@ class Talk {
                                        const Tokenizer& tokenizer) const;
   // Returns what the output that follows a prompt has to follow, for a host that makes grammars by
   // itself; nothing if it is free.
-  std::optional<Value> requirements(const std::string& prompt, bool constrained) const;
+  std::optional<Value> requirements(const std::string& prompt, bool constrained,
+                                    const Tokenizer& tokenizer) const;
   const Texts& custom() const { return asked_.custom; }  // names of custom tools
   bool named() const { return asked_.named; }  // whether the request names the tool to call
   // Returns the special tokens whose names the parser needs.

@@ -317,7 +317,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   const Tokenizer& tokenizer = *model.abilities.tokenizer;
   if (model.host_makes_grammars) {
     const Value constraining = constraining_fields(fields);
-    const auto more = talk.requirements(text, !constraining.dict().items.empty());
+    const auto more = talk.requirements(text, !constraining.dict().items.empty(), tokenizer);
     if (more) plan.constraint = host_constraint(constraining, *more);
   } else {
     plan.constraint = talk.constraint(text, constraint_of(fields, tokenizer), tokenizer);

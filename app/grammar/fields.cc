@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "app/grammar/ebnf_rules.h"
 #include "app/grammar/endless.h"
-#include "app/grammar/rules.h"
 #include "app/grammar/schema_audit.h"
 #include "app/grammar/structural_tag.h"
 #include "app/request/request_error.h"
@@ -209,7 +209,7 @@ class Making {
                              std::to_string(kLongestSchema),
                          param, "unsupported_schema");
     }
-    Rules rules(tokenizer_, {});
+    EbnfRules rules(tokenizer_, {});
     const std::string root = rules.json(schema, schema);
     return std::move(rules).made(root, param);
   }
@@ -225,8 +225,8 @@ class Making {
     }
     const bool ends = !pattern.empty() && pattern.back() == '$' && backslashes % 2 == 0;
     if (ends) pattern.pop_back();
-    if (pattern.empty()) return Rules(tokenizer_, {}).made("\"\"", param);
-    return Rules(tokenizer_, {}).made("Regex(" + quoted(pattern) + ", flags=\"u\")", param);
+    if (pattern.empty()) return EbnfRules(tokenizer_, {}).made("\"\"", param);
+    return EbnfRules(tokenizer_, {}).made("Regex(" + quoted(pattern) + ", flags=\"u\")", param);
   }
 
   Constraint choice(const Value& value, const std::string& param) const {
@@ -240,7 +240,7 @@ class Making {
       made += (made.empty() ? "" : " | ") + quoted(one.text());
     }
     checked_text(Value(all), param, kLongestChoices);
-    return Rules(tokenizer_, {}).made(made, param);
+    return EbnfRules(tokenizer_, {}).made(made, param);
   }
 
   Constraint grammar(const Value& value, const std::string& param) const {
@@ -252,7 +252,7 @@ class Making {
       invalid("The grammar has no end: each text of its rule " + rule + " needs the rule again",
               param);
     }
-    Rules rules(tokenizer_, {});
+    EbnfRules rules(tokenizer_, {});
     const std::string root =
         rules.part(gbnf ? GrammarPart::Kind::kEbnf : GrammarPart::Kind::kLark, text);
     return std::move(rules).made(root, param);

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "app/grammar/rules.h"
+#include "app/grammar/ebnf_rules.h"
 #include "app/grammar/schema_audit.h"
 #include "app/request/request_error.h"
 
@@ -56,7 +56,7 @@ Constraint structural_tag(const Value& value, const std::string& param,
                           const Tokenizer& tokenizer) {
   const Values& structures = structures_of(value, param);
   const std::vector<std::string> triggers = triggers_of(value, param);
-  Rules rules(tokenizer, triggers);
+  EbnfRules rules(tokenizer, triggers);
   std::vector<std::vector<std::string>> tags(triggers.size());
   for (size_t i = 0; i < structures.size(); ++i) {
     const std::string where = "structures[" + std::to_string(i) + "]";

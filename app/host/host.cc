@@ -8,6 +8,7 @@
 #include "app/chat/requests.h"
 #include "app/grammar/endless.h"
 #include "app/grammar/schema/repair.h"
+#include "app/host/calls_grammar.h"
 #include "app/host/host_grammars.h"
 #include "app/host/host_text.h"
 #include "app/request/request_error.h"
@@ -314,6 +315,10 @@ const char* wherry_fill_in_marks(void) {
     }
     return json::to_compact_json(json::make_list(std::move(lists)));
   });
+}
+
+const char* wherry_calls_grammar(const char* json, size_t n) {
+  return answer([&] { return calls_grammar(json::from_json(std::string_view(json, n))); });
 }
 
 const char* wherry_schema_repair(const char* json, size_t n) {

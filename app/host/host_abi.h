@@ -61,7 +61,7 @@ typedef struct {
 
   /* Begins to make the grammar of request `id`; wherry_host_constrained reports it. json: what the
    * output has to follow: {"tenant": the upper half of the user's number, "fields": those of the
-   * request that constrain, "chat": null or what talk.h says of tools and reasoning}. */
+   * request that constrain, "chat": null or what app/chat/talk.cc says of tools and reasoning}. */
   void (*constrain)(void* context, int64_t id, const char* json, size_t n);
 
   /* engine: as wherry_engine_add and wherry_engine_abort; error: the reason of a status */
@@ -176,6 +176,17 @@ WHERRY_API const char* wherry_template_traits(const char* source, size_t n);
 /* Returns, as JSON, a list of special tokens for each convention by which models fill gaps in
  * texts; valid until the thread's next call. */
 WHERRY_API const char* wherry_fill_in_marks(void);
+/*
+ * Returns the grammar of a chat's output in llguidance's dialect of Lark. json: "chat" of the
+ * requirements (see `constrain`), with "based": whether the fields constrain, too, and "open":
+ * indices of tools that take any arguments. Returns {"text": the grammar, or "" if the fields say
+ * all; "parts": [[kind, text], ...] as app/host/lark_rules.h says, which the host defines as rules
+ * wherry_part0, ...; "used": those to which the text refers, and it may refer to wherry_base, which
+ * stands for the fields; "tools": [{"tool": index, "parts": those that have to be enforceable,
+ * "problems": ["keyword: why", ...] of the format}, ...] of tools that are not open}. Tools with
+ * problems take any arguments in the text. Valid until the thread's next call; null after an error.
+ */
+WHERRY_API const char* wherry_calls_grammar(const char* json, size_t n);
 /*
  * Returns a schema without the parts that no value satisfies (app/grammar/schema/repair.h), as
  * {"schema": ..., "problems": ["properties.a: why", ...]}, valid until the thread's next call; null

@@ -106,6 +106,23 @@ struct wherry_reader {
 
 WHERRY_READERS const char* wherry_reader_error(void) { return last_error.c_str(); }
 
+// Returns what a family's format says of its calls, valid until the thread's next call.
+WHERRY_READERS const char* wherry_reader_family(const char* name) {
+  thread_local std::string answer;
+  return guarded([&] {
+    const Format& format = *family_named(name).format;
+    const auto list = [](const Texts& texts) {
+      return wherry::json::make_list(wherry::json::Values(texts.begin(), texts.end()));
+    };
+    answer = wherry::json::to_compact_json(wherry::json::make_dict(
+        {{"begins", list(format.begins())},
+         {"markers", list(format.markers())},
+         {"silent", list(format.silent())},
+         {"bare", format.bare()}}));
+    return answer.c_str();
+  });
+}
+
 WHERRY_READERS wherry_reader* wherry_reader_open(const char* json, size_t length) {
   return guarded([&] {
     const Value asked =

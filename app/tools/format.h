@@ -45,6 +45,9 @@ struct CallRule {
   Value schema;           // JSON Schema of the arguments
   std::string arguments;  // grammar expression of the arguments as one JSON object
   bool open = false;      // whether any arguments are allowed, because no schema has to be enforced
+  // Expressions of the text of a custom tool whose grammar is part of the notation, outside of JSON
+  // and as a JSON string; "": the schema says all.
+  std::string input, input_in_json;
 };
 using CallRules = std::vector<CallRule>;
 
@@ -80,6 +83,9 @@ class Format {
   // Reads a whole output after its reasoning.
   virtual void read(Scanner& s, Output& out, const Tools& tools) const;
 
+  // Returns the keywords of a tool's schema that the format does not enforce, each as "keyword:
+  // why".
+  virtual Texts unenforced(const Value&) const { return {}; }
   // Returns the grammar expression of one call, or with `several` of one or more, after the first
   // of `begins`.
   virtual std::string written(Rules& rules, const CallRules& calls, bool several) const = 0;

@@ -89,6 +89,7 @@ _SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "wherry_request_check": (c_int, (c_char_p, c_char_p, c_size_t)),
     "wherry_template_traits": (c_char_p, (c_char_p, c_size_t)),
     "wherry_fill_in_marks": (c_char_p, ()),
+    "wherry_calls_grammar": (c_char_p, (c_char_p, c_size_t)),
     "wherry_schema_repair": (c_char_p, (c_char_p, c_size_t)),
     "wherry_grammar_endless": (c_char_p, (c_char_p, c_size_t)),
 }

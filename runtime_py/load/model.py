@@ -21,11 +21,11 @@ from wherry.errors import ModelError, UsageError, WherryError
 from ..caller import Caller
 from ..core.interface import Core, CoreStats, SamplingParams
 from ..errors import ContextOverflow, RequestError
+from ..grammar.calls import check_tool_format
 from ..grammar.compiler import GrammarCompiler
 from ..grammar.constraint import Constraint
 from ..grammar.native import Grammar
 from ..grammar.requirements import constraint_of_requirements
-from ..grammar.tools.families import named
 from ..grammar.turns import AUDITS
 from ..host.dispatcher import Dispatcher, Sink
 from ..host.host import Host
@@ -132,7 +132,7 @@ class LoadedModel:
         if threads is not None and threads < 1:
             raise UsageError(f"threads is {threads}; it takes a whole number from 1")
         if tool_format := options.get("tool_format"):
-            named(tool_format)  # raises for an unknown name before the long load
+            check_tool_format(tool_format)  # before the long load
         set_up = {} if threads is None else {"threads": threads}
         if options.get("cuda_graphs") is not None:
             set_up["cuda_graphs"] = int(bool(options["cuda_graphs"]))
@@ -232,10 +232,15 @@ class LoadedModel:
 
     def _constrain(self, request_id: int, requirements: Any) -> None:
         """Begin to make the grammar of a request: no thread that plain requests need waits."""
-        tenant, special = requirements["tenant"], self.tokenizer.special_id
-        future = AUDITS.submit(tenant, lambda: constraint_of_requirements(requirements, special))
+        tenant = requirements["tenant"]
+        future = AUDITS.submit(
+            tenant, lambda: constraint_of_requirements(requirements, self._is_special)
+        )
         self.dispatcher.wait_for(request_id, future)
         future.add_done_callback(partial(self._audited, request_id, tenant))
+
+    def _is_special(self, name: str) -> bool:
+        return self.tokenizer.special_id(name) is not None
 
     def _audited(self, request_id: int, tenant: int, future: Future[Constraint]) -> None:
         if future.cancelled():

@@ -86,7 +86,7 @@ def tokenizer(family: Any) -> Tokenizer:
     name = "" if family is None else family.name
     if name not in _MADE:
         made = small_tokenizers.byte_level()
-        marks = [] if family is None else [*family.format.markers, *family.stops]
+        marks = [] if family is None else [*family.markers, *family.stops]
         made.add_special_tokens([AddedToken(m, special=True) for m in marks if "<" in m])
         _MADE[name] = made
     return _MADE[name]

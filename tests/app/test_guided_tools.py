@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from wherry.runtime.grammar.tools.families import FAMILIES
-
 from ..runtime.tools.test_enforcement import SCHEMAS
+from ..support.families import FAMILIES
 from .obedient import Obedient, Refused, valid
 from .programs import Program
 
-ALL = list({f.name: f for f in FAMILIES}.values())
-every_family = pytest.mark.parametrize("family", ALL, ids=lambda f: f.name)
+every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 TOOLS = [
     {"type": "function", "function": {"name": n, "parameters": s, "strict": True}}
     for n, s in SCHEMAS.items()
@@ -64,7 +62,7 @@ def test_calls_of_a_strict_tool_amid_text(cpp, family):
 
 
 def test_a_tool_that_is_not_strict_may_have_any_schema(cpp):
-    hermes = next(f for f in ALL if f.name == "hermes")
+    hermes = next(f for f in FAMILIES if f.name == "hermes")
     odd = {"type": "object", "properties": {"a": {"type": "array", "contains": {}}}}
     tool = {"type": "function", "function": {"name": "odd", "parameters": odd}}
     asked = {"tools": [tool], "tool_choice": "required", "max_tokens": 300}
@@ -80,7 +78,7 @@ def test_a_tool_that_is_not_strict_may_have_any_schema(cpp):
 
 
 def test_reasoning_stays_free(cpp):
-    hermes = next(f for f in ALL if f.name == "hermes")
+    hermes = next(f for f in FAMILIES if f.name == "hermes")
     asked = {"guided_choice": ["yes"], "max_tokens": 200}
     marks = "{# <think> </think> #}"
     opened = cpp.choice(asked, 1, hermes, thinks=marks + "<think>")

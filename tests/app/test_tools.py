@@ -9,8 +9,9 @@ import pytest
 
 from wherry.errors import UsageError
 from wherry.runtime.errors import RequestError
-from wherry.runtime.grammar.tools.families import NAMES, named
+from wherry.runtime.grammar.calls import check_tool_format
 
+from ..support.families import NAMES
 from .answers import meaning
 from .programs import Program
 from .tool_answers import calls_in, joined_stream, without_ids
@@ -114,6 +115,6 @@ def test_a_family_that_is_none(cpp):
     both.model.close()
     both.case["tool_format"] = "nothing"
     with pytest.raises(UsageError) as e:
-        named("nothing")
+        check_tool_format("nothing")
     made = both.cpp()["error"]["message"]
     assert all(name in made and name in str(e.value) for name in NAMES)

@@ -13,9 +13,9 @@ from wherry.cli.group import cli
 from wherry.compiler.known_models import KNOWN, NAMES
 from wherry.compiler.load import families
 from wherry.compiler.supported import CHECKED, page, rows
+from wherry.data import read
 from wherry.hub.names import check
 from wherry.models.arch import read_config
-from wherry.runtime.grammar.tools.families import FAMILIES
 
 from . import checked
 from .families import CASES
@@ -54,7 +54,7 @@ def test_the_record_of_what_is_checked_is_up_to_date():
 
 def test_every_family_is_known_by_models_and_a_format_that_there_is():
     assert set(KNOWN) == set(families())
-    formats = {family.name for family in FAMILIES}
+    formats = {family["name"] for family in read("tool_families")}
     assert {known.tools for known in KNOWN.values()} <= formats | {""}
 
 

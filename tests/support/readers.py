@@ -12,9 +12,17 @@ from functools import cache
 from typing import Any
 
 from wherry.data import read
-from wherry.runtime.grammar.tools.enforce import Thoughts
 
 from ..app.programs import BUILD
+
+
+@dataclass(frozen=True)
+class Thoughts:
+    """The two marks around reasoning."""
+
+    begin: str
+    end: str
+
 
 MARKS = tuple(Thoughts(**row) for row in read("reasoning_marks"))
 
@@ -79,6 +87,7 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(BUILD / "libwherry_readers.so"))
     for name, result, arguments in (
         ("wherry_reader_error", c_char_p, ()),
+        ("wherry_reader_family", c_char_p, (c_char_p,)),
         ("wherry_reader_open", c_void_p, (c_char_p, c_size_t)),
         ("wherry_reader_push", c_char_p, (c_void_p, c_char_p, c_size_t)),
         ("wherry_reader_finish", c_char_p, (c_void_p,)),
@@ -87,6 +96,13 @@ def _library() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library
+
+
+def family_of(name: str) -> bytes:
+    """JSON of what a family's format says of its calls."""
+    answer: bytes | None = _library().wherry_reader_family(name.encode())
+    assert answer, _library().wherry_reader_error()
+    return answer
 
 
 class OutputParser:

@@ -116,6 +116,7 @@ struct Markup : Format {
   Texts markers() const override;
   std::string example() const override;
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  Texts unenforced(const Value& schema) const override;
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 
  private:
@@ -141,6 +142,7 @@ struct Braces : Format {
   Texts markers() const override { return {begin, end, quote}; }
   std::string example() const override { return begin + "call:NAME{KEY:VALUE}" + end; }
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  Texts unenforced(const Value& schema) const override;
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 
  private:
@@ -163,6 +165,7 @@ struct Pythonic : Format {
   // Calls without a mark count only if they name a tool of the request.
   bool bare() const override { return brackets; }
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
+  Texts unenforced(const Value& schema) const override;
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
   std::string forced(Rules& rules, const CallRules& calls, bool several) const override;
   std::string free(Rules& rules, const CallRules& calls, bool several) const override;

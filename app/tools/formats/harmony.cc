@@ -126,7 +126,7 @@ std::string Harmony::forced(Rules& rules, const CallRules& calls, bool) const {
 std::string Harmony::free(Rules& rules, const CallRules& calls, bool) const {
   const std::string said = before(rules, {"analysis", "commentary"});
   const std::string call = said + " " + rules.text(kChannel) + " " + written(rules, calls, false);
-  return rules.either({call, answer(rules, rules.rule(kAnyText))});
+  return rules.either({call, answer(rules, rules.any_text())});
 }
 
 std::string Harmony::answer(Rules& rules, const std::string& body) const {

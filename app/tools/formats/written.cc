@@ -3,7 +3,6 @@
 
 #include "app/tools/formats/formats.h"
 #include "app/tools/json_value.h"
-#include "app/tools/markup_element.h"
 
 namespace wherry::app {
 
@@ -22,12 +21,53 @@ bool is_required(const CallRule& call, const std::string& key) {
 
 using Property = std::pair<std::string, Value>;
 
-// Returns the arguments that a tool declares, as (name, schema).
+// Keywords that constrain several arguments together, which only the grammar of one object
+// enforces.
+constexpr const char* kOfSeveral[] = {"$ref",
+                                      "allOf",
+                                      "anyOf",
+                                      "oneOf",
+                                      "not",
+                                      "if",
+                                      "const",
+                                      "enum",
+                                      "dependencies",
+                                      "dependentRequired",
+                                      "dependentSchemas",
+                                      "minProperties",
+                                      "maxProperties",
+                                      "patternProperties"};
+
+// Returns what a format does not enforce of a schema whose arguments it writes one by one.
+Texts unenforced_one_by_one(const Value& schema) {
+  Texts keywords;
+  for (const char* name : kOfSeveral) {
+    if (property_of(schema, name) != nullptr) keywords.emplace_back(name);
+  }
+  const Value* required = property_of(schema, "required");
+  const Value* properties = property_of(schema, "properties");
+  if (required != nullptr && required->is(json::Kind::kList) &&
+      std::any_of(required->items().begin(), required->items().end(), [&](const Value& name) {
+        return name.is_string() &&
+               (properties == nullptr || property_of(*properties, name.text().c_str()) == nullptr);
+      })) {
+    keywords.emplace_back("required");
+  }
+  for (std::string& name : keywords) {
+    name += ": not enforced among arguments that this model writes one by one";
+  }
+  return keywords;
+}
+
+// Returns the arguments that a tool declares and allows, as (name, schema).
 std::vector<Property> properties_of(const CallRule& call) {
   std::vector<Property> made;
   const Value* found = property_of(call.schema, "properties");
   if (found == nullptr || !found->is_dict()) return made;
-  for (const auto& [key, schema] : found->dict().items) made.emplace_back(key.text(), schema);
+  for (const auto& [key, schema] : found->dict().items) {
+    const bool allowed = !schema.is(json::Kind::kBool) || json::truth(schema);
+    if (allowed) made.emplace_back(key.text(), schema);
+  }
   return made;
 }
 
@@ -61,7 +101,8 @@ std::string object(Rules& rules, const std::string& head, const std::string& mid
 // Returns the expression of an output that is either text that does not begin with `first`, or
 // `calls`, which begin with it.
 std::string free_or(Rules& rules, const std::string& first, const std::string& calls) {
-  return rules.either({"[^ \\t\\n\\r\\" + first + "] " + kAnyText, calls});
+  return rules.either(
+      {rules.characters("[^ \\t\\n\\r\\" + first + "]") + " " + rules.any_text(), calls});
 }
 
 // Returns the alternatives of `one` for each of the calls.
@@ -73,11 +114,20 @@ std::string one_of(Rules& rules, const CallRules& calls, One one) {
   return rules.either(made);
 }
 
-// Returns the JSON Schema that allows any value.
-Value anything() { return json::make_dict({}); }
+// Returns the grammar of an object of any members: names that `equals` separates from JSON values.
+std::string any_members(Rules& rules, const std::string& equals, const std::string& comma) {
+  const Value anything = json::make_dict({});
+  const std::string one = rules.characters("[A-Za-z_][A-Za-z0-9_]*") + " " + quoted(equals) + " " +
+                          rules.json(anything, anything);
+  return "(" + one + " (" + quoted(comma) + " " + one + ")*)?";
+}
 
-// Grammar expression of an argument's name.
-constexpr char kWord[] = "[A-Za-z_] [A-Za-z0-9_]*";
+// Returns whether an argument's value is plain text, and the expression of the value and `end`.
+std::pair<bool, std::string> element(Rules& rules, const Value& schema, const CallRule& call,
+                                     const std::string& end) {
+  if (!call.input.empty()) return {true, call.input + " " + rules.text(end)};
+  return rules.element(schema, call.schema, end);
+}
 
 }  // namespace
 
@@ -109,7 +159,8 @@ std::string Bare::free(Rules& rules, const CallRules& calls, bool several) const
 }
 
 std::string Headed::written(Rules& rules, const CallRules& calls, bool several) const {
-  const std::string number = !tag.empty() && whole_id ? rules.text(tag) + " [0-9]{1,4} " : "";
+  const std::string number =
+      !tag.empty() && whole_id ? rules.text(tag) + " " + rules.characters("[0-9]{1,4}") + " " : "";
   const std::string call = one_of(rules, calls, [&](const CallRule& one) {
     return rules.text(before + one.name) + " " + number + rules.text(middle[0]) + " " +
            one.arguments + " " + rules.text(end.empty() ? "" : end[0]);
@@ -122,16 +173,20 @@ std::string Mistral::written(Rules& rules, const CallRules& calls, bool several)
   return named ? headed.written(rules, calls, several) : list.written(rules, calls, several);
 }
 
+Texts Markup::unenforced(const Value& schema) const { return unenforced_one_by_one(schema); }
+Texts Braces::unenforced(const Value& schema) const { return unenforced_one_by_one(schema); }
+Texts Pythonic::unenforced(const Value& schema) const { return unenforced_one_by_one(schema); }
+
 std::string Markup::elements(Rules& rules, const CallRule& call) const {
   std::string between;
   for (const std::string& text : keyed) between += (between.empty() ? "" : line) + text;
   if (call.open) {
-    return "(" + rules.text(key) + " [^<>\"= \\t\\n\\r]+ " + rules.text(between) + " " +
-           rules.up_to(ended) + " " + rules.text(line) + ")*";
+    return "(" + rules.text(key) + " " + rules.characters("[^<>\"= \\t\\n\\r]+") + " " +
+           rules.text(between) + " " + rules.up_to(ended) + " " + rules.text(line) + ")*";
   }
   std::string made;
   for (const auto& [name, schema] : properties_of(call)) {
-    const auto [is_text, inner] = markup_element(rules, schema, call.schema, pad + ended);
+    const auto [is_text, inner] = element(rules, schema, call, pad + ended);
     const std::string attribute =
         typed ? std::string("\" string=\"") + (is_text ? "true\"" : "false\"") : "";
     const std::string one =
@@ -164,10 +219,7 @@ std::string Braces::written(Rules& rules, const CallRules& calls, bool several) 
 // Returns the grammar of the arguments. They are sorted by name, as the template writes them, and
 // then by whether they are required.
 std::string Braces::written_members(Rules& rules, const CallRule& call) const {
-  if (call.open) {
-    const std::string one = std::string(kWord) + " \":\" " + rules.json(anything(), anything());
-    return "(" + one + " (\",\" " + one + ")*)?";
-  }
+  if (call.open) return any_members(rules, ":", ",");
   std::vector<Property> sorted = properties_of(call);
   std::sort(sorted.begin(), sorted.end(),
             [](const Property& a, const Property& b) { return a.first < b.first; });
@@ -187,7 +239,7 @@ std::string Braces::written_value(Rules& rules, const Value& schema, const CallR
                      std::all_of(values->items().begin(), values->items().end(),
                                  [](const Value& value) { return value.is_string(); });
   if (texts || (kind != nullptr && kind->is_string() && kind->text() == "string")) {
-    return rules.text(quote) + " " + markup_element(rules, schema, call.schema, quote).second;
+    return rules.text(quote) + " " + element(rules, schema, call, quote).second;
   }
   return rules.json(schema, call.schema);
 }
@@ -211,17 +263,16 @@ std::string Pythonic::free(Rules& rules, const CallRules& calls, bool several) c
 }
 
 std::string Pythonic::written_arguments(Rules& rules, const CallRule& call) const {
-  if (call.open) {
-    const std::string one = std::string(kWord) + " \"=\" " + rules.json(anything(), anything());
-    return "(" + one + " (\", \" " + one + ")*)?";
-  }
+  if (call.open) return any_members(rules, "=", ", ");
   // Most values are JSON, whose literals are valid in Python, too; booleans are in Python syntax.
   return members(
       call, properties_of(call), [&](size_t i, const std::string& key, const Value& schema) {
         const Value* kind = property_of(schema, "type");
         const bool truth = kind != nullptr && kind->is_string() && kind->text() == "boolean";
         return rules.text((i == 0 ? "" : ", ") + key + "=") + " " +
-               (truth ? "(\"True\" | \"False\")" : rules.json(schema, call.schema));
+               (!call.input_in_json.empty() ? call.input_in_json
+                : truth                     ? "(\"True\" | \"False\")"
+                                            : rules.json(schema, call.schema));
       });
 }
 

@@ -10,12 +10,11 @@ import pytest
 
 from wherry.runtime.errors import RequestError
 from wherry.runtime.grammar.quoted import quoted
-from wherry.runtime.grammar.tools.enforce import ToolSpec
-from wherry.runtime.grammar.tools.families import named
 
+from ...support.families import named
 from ...support.readers import OutputParser, Tools, message_of
 from ..grammar.walking import accepts, bytes_vocabulary, outputs
-from .test_enforcement import compiled, enforcement, every_family, random_outputs
+from .test_enforcement import compiled, enforcement, every_family, function, random_outputs
 
 # A small language of patches: lines of any text, among them what JSON escapes.
 PATCH = r"""
@@ -43,12 +42,12 @@ PARAMETERS = {
 
 def tool(syntax, definition, name="apply_patch"):
     """The function that the model sees in place of a custom tool."""
-    return ToolSpec(name, PARAMETERS, input=(syntax, definition))
+    return function(name, PARAMETERS, input=[syntax, definition])
 
 
-def read(family, text, function):
-    tools = Tools({function.name: function.parameters}, constrained=True)
-    parser = OutputParser(family, tools, custom=[function.name])
+def read(family, text, called):
+    tools = Tools({called["name"]: called["parameters"]}, constrained=True)
+    parser = OutputParser(family, tools, custom=[called["name"]])
     parts = [p for c in text.decode("utf-8", "replace") for p in parser.push(c)]
     return message_of(parts + parser.finish())
 
@@ -60,12 +59,12 @@ def read(family, text, function):
     ids=["lark", "regex"],
 )
 def test_an_input_follows_its_grammar(family, syntax, definition, form):
-    function = tool(syntax, definition)
-    grammar = compiled(enforcement(family).calls([function], several=False))
+    patch = tool(syntax, definition)
+    grammar = compiled(enforcement(family).calls([patch], several=False))
     texts = random_outputs(grammar, family, 4, 5)
     assert texts
     for text in texts:
-        (call,) = read(family, text, function).calls
+        (call,) = read(family, text, patch).calls
         assert call.custom and form.fullmatch(call.arguments), (text, call)
 
 
@@ -97,9 +96,9 @@ def test_a_grammar_of_texts_in_json():
 def test_what_has_no_form_in_json_is_named(lark):
     with pytest.raises(ValueError):
         quoted(lark)
-    function = tool("lark", lark)
+    patch = tool("lark", lark)
     with pytest.raises(RequestError, match=r"tools\[0\].custom.format") as e:
-        enforcement(named("hermes")).calls([function], several=True)
+        enforcement(named("hermes")).calls([patch], several=True)
     assert e.value.code == "unsupported_schema"
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import jsonschema
 import pytest
 
 from wherry.runtime.errors import RequestError
+from wherry.runtime.grammar.calls import constraint_of_chat
 from wherry.runtime.grammar.constraint import Constraint
 from wherry.runtime.grammar.native import Walk
-from wherry.runtime.grammar.tools.enforce import Enforcement, Thoughts, ToolSpec
-from wherry.runtime.grammar.tools.families import FAMILIES, named
 
-from ...support.readers import OutputParser, Tools, message_of
+from ...support.families import FAMILIES, named
+from ...support.readers import OutputParser, Thoughts, Tools, message_of
 from ..grammar.walking import END, TOKENS, bytes_vocabulary, outputs, vocabulary, walk_of
 
 SCHEMAS = {
@@ -33,18 +36,59 @@ SCHEMAS = {
     },
     "now": {"type": "object", "properties": {}, "additionalProperties": False},
 }
-FUNCTIONS = [ToolSpec(name=n, parameters=s, strict=True) for n, s in SCHEMAS.items()]
 THINK = Thoughts("<think>", "</think>")
-ALL = list({f.name: f for f in FAMILIES}.values())
-every_family = pytest.mark.parametrize("family", ALL, ids=lambda f: f.name)
+every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+
+
+def function(name, parameters=None, *, strict=False, input=None):
+    """A tool whose calls are constrained, as C++ describes it to the host."""
+    return {"name": name, "parameters": parameters or {}, "strict": strict, "input": input}
+
+
+FUNCTIONS = [function(n, s, strict=True) for n, s in SCHEMAS.items()]
+
+
+@dataclass
+class Enforcement:
+    """The constraints of a chat's output."""
+
+    family: Any
+    thoughts: Thoughts | None
+    opened: bool
+    special: Callable[[str], int | None]
+
+    def calls(self, tools, *, several):
+        return self._constraint(tools, several=several, must=True)
+
+    def text_or_calls(self, tools, *, several):
+        return self._constraint(tools, several=several)
+
+    def base_or_calls(self, base, tools=(), *, several=True):
+        return self._constraint(tools, base, several=several)
+
+    def _constraint(self, tools, base=None, *, several, must=False):
+        family, thoughts = self.family, self.thoughts
+        names = [*(family.markers + family.stops if family else ())]
+        names += [thoughts.begin, thoughts.end] if thoughts else []
+        ids = {name: self.special(name) for name in names}
+        chat = {
+            "family": family.name if family else None,
+            "thoughts": [thoughts.begin, thoughts.end] if thoughts else None,
+            "opened": self.opened,
+            "must": must,
+            "several": several,
+            "special": {name: i for name, i in ids.items() if i is not None},
+            "tools": [*tools],
+        }
+        return constraint_of_chat(chat, base)
 
 
 def enforcement(family, thoughts=None, *, opened=False) -> Enforcement:
-    return Enforcement(family, thoughts, opened=opened, special=special)
+    return Enforcement(family, thoughts, opened, special)
 
 
 # Harmony's marks are always special tokens.
-SPECIALS = [name for name in named("harmony").format.markers]
+SPECIALS = [name for name in named("harmony").markers]
 FIRST = len(TOKENS)
 
 
@@ -74,7 +118,7 @@ def walk(grammar) -> Walk:
 def random_outputs(grammar, family, count, seed, marks=()) -> list[bytes]:
     """What a random model writes that now and then writes one of the format's marks."""
     rng = random.Random(seed)
-    marks = [m.encode() for m in (*family.format.markers, *marks) if m]
+    marks = [m.encode() for m in (*family.markers, *marks) if m]
     marks = [] if family.channels else marks  # its marks are tokens, never text
     made = (written(walk(grammar), rng, marks) for _ in range(count))
     return [text for text in made if text is not None]
@@ -159,14 +203,14 @@ def test_among_text_calls_alone_are_held(family):
     """tool_choice "auto" with strict tools: words are free; from a begin mark on it is a call."""
     if family.channels:
         return
-    begins = family.format.begins
+    begins = family.begins
     grammar = compiled(enforcement(family).text_or_calls(FUNCTIONS, several=True))
     walk = walk_of(grammar)
     for byte in b"some words, then: ":
         assert byte in walk.allowed()
         walk.accept(byte)
     assert END in walk.allowed()
-    if family.format.bare:
+    if family.bare:
         return
     for byte in begins[0].encode():
         assert byte in walk.allowed()
@@ -199,13 +243,13 @@ def test_harmony_among_channels():
 
 def test_a_schema_after_reasoning():
     base = Constraint("json_schema", json.dumps({"const": [1]}), "response_format")
-    made = enforcement(None, THINK, opened=True).held(base)
+    made = enforcement(None, THINK, opened=True).base_or_calls(base)
     walk = walk_of(compiled(made))
     for byte in b"hm</think>[1]":
         assert byte in walk.allowed()
         walk.accept(byte)
-    assert enforcement(None).held(base) is base
-    made = enforcement(None, THINK).held(base)
+    assert enforcement(None).base_or_calls(base) is base
+    made = enforcement(None, THINK).base_or_calls(base)
     assert {chr(t) for t in walk_of(compiled(made)).allowed()} == {"<", "["}
 
 
@@ -219,7 +263,7 @@ def test_a_schema_after_reasoning():
 )
 def test_a_constraint_or_calls(base):
     """Tools with another constraint: the output is either."""
-    made = enforcement(named("hermes")).held(base, FUNCTIONS, several=False)
+    made = enforcement(named("hermes")).base_or_calls(base, FUNCTIONS, several=False)
     assert made.param == base.param
     texts = outputs(compiled(made), 40, seed=1)
     calls = [t for t in texts if t.startswith(b"<tool_call>")]
@@ -230,11 +274,11 @@ def test_a_constraint_or_calls(base):
 
 def test_what_cannot_be_enforced():
     schema = {"type": "object", "properties": {"a": {"type": "array", "contains": {}}}}
-    strict = ToolSpec(name="f", parameters=schema, strict=True)
+    strict = function("f", schema, strict=True)
     with pytest.raises(RequestError, match=r"tools\[0\].*'f'.*#/properties/a/contains") as e:
         enforcement(named("hermes")).calls([strict], several=True)
     assert e.value.code == "unsupported_schema"
-    lax = ToolSpec(name="f", parameters=schema)
+    lax = function("f", schema)
     for name in ("hermes", "qwen-coder", "pythonic", "gemma", "glm"):
         family = named(name)
         grammar = compiled(enforcement(family).calls([lax], several=False))
@@ -242,7 +286,7 @@ def test_what_cannot_be_enforced():
             (call,) = parsed(family, text, schemas={"f": schema}).calls
             assert isinstance(json.loads(call.arguments), dict), text
     pattern = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}}
-    strict = ToolSpec(name="f", parameters=pattern, strict=True)
+    strict = function("f", pattern, strict=True)
     with pytest.raises(RequestError, match="pattern"):
         enforcement(named("qwen-coder")).calls([strict], several=True)
     enforcement(named("hermes")).calls([strict], several=True)
@@ -271,18 +315,18 @@ CASES = [(name, *case) for name in ("qwen-coder", "pythonic", "gemma") for case 
 @pytest.mark.parametrize("name, schema, keyword", CASES)
 def test_what_is_enforced_in_json_alone(name, schema, keyword):
     """Where arguments are written one by one, nothing that is said of them is left out."""
-    strict = ToolSpec(name="f", parameters=schema, strict=True)
+    strict = function("f", schema, strict=True)
     enforcement(named("hermes")).calls([strict], several=True)
     with pytest.raises(RequestError, match=rf"{keyword}: not enforced"):
         enforcement(named(name)).calls([strict], several=True)
-    lax = ToolSpec(name="f", parameters=schema)
+    lax = function("f", schema)
     enforcement(named(name)).calls([lax], several=True)
 
 
 def test_nothing_is_added_to_an_object_that_is_left_open():
     functions = [
-        ToolSpec(name="now"),
-        ToolSpec(name="f", parameters={"properties": {"a": {"const": 1}}}),
+        function("now"),
+        function("f", {"properties": {"a": {"const": 1}}}),
     ]
     family = named("hermes")
     grammar = compiled(enforcement(family).calls(functions, several=False))
@@ -297,7 +341,7 @@ def test_nothing_is_added_to_an_object_that_is_left_open():
 
 def test_marks_that_are_special_tokens():
     ids = {"<tool_call>": 256}
-    made = Enforcement(named("hermes"), None, opened=False, special=ids.get)
+    made = Enforcement(named("hermes"), None, False, ids.get)
     text = made.calls(FUNCTIONS[1:], several=False).text
     assert "<[256]>" in text
     assert '"<tool_call>' not in text

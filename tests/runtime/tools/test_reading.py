@@ -8,12 +8,11 @@ import time
 
 import pytest
 
-from wherry.errors import UsageError
 from wherry.runtime.core.host_abi import answer_to
-from wherry.runtime.grammar.tools.families import FAMILIES, NAMES, named
 from wherry.runtime.text.chat_template import ChatTemplate
 
 from ...support.chats import chats
+from ...support.families import NAMES, named
 from ...support.readers import (
     CallArguments,
     CallBegin,
@@ -139,10 +138,10 @@ def test_arguments_stream(w):
 def test_text_before_and_after_calls(w):
     """Where a format allows it: words first, then calls. No call among them changes the words."""
     family = named(w.family)
-    if family.channels or (family.format.bare and not family.format.begins):
+    if family.channels or (family.bare and not family.begins):
         return
     said = "Well: {1} [2] <3> ```\n \n"
-    begin = next((b for b in family.format.begins if b in w.output), None)
+    begin = next((b for b in family.begins if b in w.output), None)
     if begin is None:
         return
     at = w.output.index(begin)
@@ -190,13 +189,6 @@ def test_the_example_is_a_call(name):
     assert json.loads(message.calls[0].arguments) in ({"a": 1}, {"a": "1"})
 
 
-def test_a_family_by_its_name():
-    assert {f.name for f in FAMILIES} <= set(NAMES)
-    assert named("hermes").name == "hermes"
-    with pytest.raises(UsageError, match="qwen-coder"):
-        named("nothing")
-
-
 PIECES = [
     *[
         "<think>",
@@ -217,7 +209,7 @@ PIECES = [
 def check_junk(family: str, seed: int, times: int) -> None:
     """Pieces of the format in any order: no error, and however it is cut, the same parts."""
     rng = random.Random(f"{family} {seed}")
-    form = named(family).format
+    form = named(family)
     words = [*form.markers, *form.begins, *PIECES]
     for _ in range(times):
         output = "".join(rng.choices(words, k=rng.randrange(1, 25)))
@@ -227,9 +219,9 @@ def check_junk(family: str, seed: int, times: int) -> None:
         begun = [p.index for p in whole if isinstance(p, CallBegin)]
         ended = [p.index for p in whole if isinstance(p, CallEnd)]
         assert begun == ended == list(range(len(begun))), output
-        if not begun and not named(family).channels:
+        if not begun and not form.channels:
             shown = "".join(getattr(p, "text", "") for p in whole)
-            for mark in ("<think>", "</think>", *getattr(form, "silent", ())):
+            for mark in ("<think>", "</think>", *form.silent):
                 output, shown = output.replace(mark, ""), shown.replace(mark, "")
             assert "".join(shown.split()) == "".join(output.split())
 
@@ -245,7 +237,7 @@ def check_damaged(w: Written, seed: int, times: int) -> int:
     Returns how many of the outputs still have a call.
     """
     rng = random.Random(f"{w.model} {seed}")
-    junk = ["", '"', "}", "{", "]", "<", "\\", "\n", "x", "'", *named(w.family).format.markers]
+    junk = ["", '"', "}", "{", "]", "<", "\\", "\n", "x", "'", *named(w.family).markers]
     called = 0
     for _ in range(times):
         a, b = sorted(rng.sample(range(len(w.output) + 1), 2))

@@ -1,1 +1,0 @@
-"""Grammars of tool calls: the formats of model families, and the constraint of a request."""
