@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/abi/calls.h"
-#include "app/chat/talk.h"
+#include "app/chat/chat_tools.h"
 #include "app/load/app.h"
 #include "app/load/open.h"
 #include "app/value/code_points.h"
@@ -123,7 +123,7 @@ int wherry_app_render(wherry_app* app, const char* request_json, size_t length, 
       throw wherry::Error(WHERRY_INVALID_ARGUMENT, failure.what());
     }
     const wherry::app::Fields fields = wherry::app::checked_chat(request);
-    const std::string made = wherry::app::Talk(fields, app->app->model().dialect).rendered(nullptr);
+    const std::string made = wherry::app::ChatTools(fields, app->app->model().dialect).rendered(nullptr);
     *text = copied(made);
     *text_length = made.size();
   });

@@ -1,4 +1,4 @@
-#include "app/chat/talk.h"
+#include "app/chat/chat_tools.h"
 
 #include <algorithm>
 #include <random>
@@ -96,13 +96,13 @@ void add_effort(Items& made, const Fields& fields, const Dialect& dialect) {
 
 }  // namespace
 
-Talk::Talk(const Fields& fields, const Dialect* dialect)
+ChatTools::ChatTools(const Fields& fields, const Dialect* dialect)
     : fields_(fields),
       asked_(asked_tools(fields)),
       dialect_(existing(dialect).suited(!asked_.tools.empty())),
       messages_(conversation(*fields.find("messages"), asked_.tools, dialect_)) {}
 
-Value Talk::variables() const {
+Value ChatTools::variables() const {
   Items made = dialect_.tool_variables().of(asked_.tools);
   add_effort(made, fields_, dialect_);
   add_documents(made, fields_, dialect_);
@@ -113,8 +113,8 @@ Value Talk::variables() const {
 }
 
 // Renders messages, adapted to the template.
-std::string Talk::adapted_text(Values messages, bool opens, const std::function<bool()>& gone,
-                               Texts* changes) const {
+std::string ChatTools::adapted_text(Values messages, bool opens, const std::function<bool()>& gone,
+                                    Texts* changes) const {
   const History* history = dialect_.history();
   Adapted adapted{std::move(messages), {}};
   if (history != nullptr) adapted = history->adapted(std::move(adapted.messages));
@@ -138,7 +138,7 @@ std::string Talk::adapted_text(Values messages, bool opens, const std::function<
   }
 }
 
-std::string Talk::rendered(const std::function<bool()>& gone, Texts* changes) const {
+std::string ChatTools::rendered(const std::function<bool()>& gone, Texts* changes) const {
   Values messages = messages_;
   const std::string mark = fields_.truth("continue_final_message") ? new_mark() : "";
   if (!mark.empty()) mark_last(messages, fields_, mark);
@@ -156,18 +156,18 @@ std::string Talk::rendered(const std::function<bool()>& gone, Texts* changes) co
 }
 
 // Whether the response returns reasoning separately from the text.
-bool Talk::separate() const {
+bool ChatTools::separate() const {
   return fields_.text("reasoning_format") != "none" &&
          (!fields_.has("separate_reasoning") || fields_.truth("separate_reasoning"));
 }
 
 // Whether the parser reads the output in the family's format.
-bool Talk::in_format() const {
+bool ChatTools::in_format() const {
   return !asked_.tools.empty() || (dialect_.family().channels && separate());
 }
 
 // Whether the message that the output continues ends inside reasoning.
-bool Talk::goes_on_thinking(const Thoughts& thoughts) const {
+bool ChatTools::goes_on_thinking(const Thoughts& thoughts) const {
   if (!fields_.truth("continue_final_message")) return false;
   const std::string said = Fields(messages_.back()).text("content");
   const size_t begin = said.rfind(thoughts.begin), end = said.rfind(thoughts.end);
@@ -175,13 +175,13 @@ bool Talk::goes_on_thinking(const Thoughts& thoughts) const {
 }
 
 // Whether the output continues a text, so that no reasoning can precede it.
-bool Talk::goes_on_in_words(const Thoughts& thoughts) const {
+bool ChatTools::goes_on_in_words(const Thoughts& thoughts) const {
   if (!fields_.truth("continue_final_message") || goes_on_thinking(thoughts)) return false;
   const std::string said = Fields(messages_.back()).text("content");
   return unicode::skip_left(said) < said.size() && !thoughts.opened(said);
 }
 
-Talk::Beginning Talk::beginning(const std::string& prompt) const {
+ChatTools::Beginning ChatTools::beginning(const std::string& prompt) const {
   Beginning made{dialect_.thoughts(), false, nullptr};
   if (made.thoughts && (made.thoughts->closed(prompt) || goes_on_in_words(*made.thoughts))) {
     made.thoughts.reset();
@@ -194,15 +194,15 @@ Talk::Beginning Talk::beginning(const std::string& prompt) const {
 }
 
 // Whether neither tools nor the request's other fields (`constrained`) constrain the output.
-bool Talk::is_free(bool constrained) const {
+bool ChatTools::is_free(bool constrained) const {
   const auto& strict = asked_.strict;
   return !constrained && !asked_.must &&
          std::find(strict.begin(), strict.end(), true) == strict.end();
 }
 
-std::optional<Constraint> Talk::constraint(const std::string& prompt,
-                                           const std::optional<Constraint>& base,
-                                           const Tokenizer& tokenizer) const {
+std::optional<Constraint> ChatTools::constraint(const std::string& prompt,
+                                                const std::optional<Constraint>& base,
+                                                const Tokenizer& tokenizer) const {
   if (is_free(base.has_value())) return std::nullopt;
   const Beginning begins = beginning(prompt);
   EbnfRules rules(tokenizer, special_names(begins.family, begins.thoughts));
@@ -218,8 +218,8 @@ std::optional<Constraint> Talk::constraint(const std::string& prompt,
   return std::move(rules).made(root, own.empty() ? "tools" : base->param);
 }
 
-std::optional<Value> Talk::requirements(const std::string& prompt, bool constrained,
-                                        const Tokenizer& tokenizer) const {
+std::optional<Value> ChatTools::requirements(const std::string& prompt, bool constrained,
+                                             const Tokenizer& tokenizer) const {
   if (is_free(constrained)) return std::nullopt;
   const Beginning begins = beginning(prompt);
   Values tools;
@@ -249,7 +249,7 @@ std::optional<Value> Talk::requirements(const std::string& prompt, bool constrai
                           {"tools", json::make_list(std::move(tools))}});
 }
 
-Reading Talk::reading(const std::string& prompt) const {
+Reading ChatTools::reading(const std::string& prompt) const {
   Reading made;
   if (in_format()) made.family = &dialect_.family();
   made.tools = asked_.schemas();
@@ -260,7 +260,7 @@ Reading Talk::reading(const std::string& prompt) const {
   return made;
 }
 
-std::vector<int32_t> Talk::visible(const Tokenizer& tokenizer) const {
+std::vector<int32_t> ChatTools::visible(const Tokenizer& tokenizer) const {
   Texts names;
   if (in_format() || dialect_.family().channels) names = dialect_.family().format->markers();
   // The names are also needed where the response leaves reasoning in the text.
@@ -274,7 +274,7 @@ std::vector<int32_t> Talk::visible(const Tokenizer& tokenizer) const {
   return made;
 }
 
-Texts Talk::unused() const {
+Texts ChatTools::unused() const {
   Texts made;
   const bool knows_thinking = dialect_.knows("enable_thinking") || dialect_.knows("thinking");
   if (!fields_.text("reasoning_effort").empty() && !dialect_.knows("reasoning_effort") &&
@@ -287,7 +287,8 @@ Texts Talk::unused() const {
   return made;
 }
 
-std::vector<int32_t> Talk::stop_ids(const Tokenizer& tokenizer, std::vector<int32_t> known) const {
+std::vector<int32_t> ChatTools::stop_ids(const Tokenizer& tokenizer,
+                                         std::vector<int32_t> known) const {
   if (!in_format()) return known;
   for (const std::string& name : dialect_.family().stops) {
     const auto id = tokenizer.special_id(name);

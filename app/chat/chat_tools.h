@@ -1,7 +1,7 @@
 // The tools and the reasoning of one chat, which decide the template's variables and how the output
 // is parsed.
-#ifndef WHERRY_APP_CHAT_TALK_H_
-#define WHERRY_APP_CHAT_TALK_H_
+#ifndef WHERRY_APP_CHAT_CHAT_TOOLS_H_
+#define WHERRY_APP_CHAT_CHAT_TOOLS_H_
 
 #include <functional>
 #include <optional>
@@ -17,11 +17,11 @@
 
 namespace wherry::app {
 
-class Talk {
+class ChatTools {
  public:
   // dialect: null if the model has no template; it must outlive this object, as must the fields.
   // Throws RequestError for tools that contradict each other, or content that is not text.
-  Talk(const Fields& fields, const Dialect* dialect);
+  ChatTools(const Fields& fields, const Dialect* dialect);
 
   // Renders the prompt; `changes` gets the names of the steps that adapted the messages to the
   // template. Throws RequestError, or jinja::Abandoned if `gone` says that the client has
@@ -73,4 +73,4 @@ class Talk {
 
 }  // namespace wherry::app
 
-#endif  // WHERRY_APP_CHAT_TALK_H_
+#endif  // WHERRY_APP_CHAT_CHAT_TOOLS_H_

@@ -11,12 +11,16 @@
 
 namespace wherry::app {
 
-// A chunk is {"index", "parts", "finish", "stop", "logprobs"}: the choice's new parts, of which
-// each is
-// ["text" | "reasoning" | "arguments", TEXT], ["call", ID, NAME, CUSTOM] or ["end", COMPLETE]; why
-// the choice ended, or null; the stop string that ended it, or null; OpenAI's list of tokens, if
-// log probabilities were requested. The last chunk is {"usage", "timings"}. A response without
-// streaming is {"choices": [CHUNK, ...], "usage", "timings"}.
+// A chunk is {"index", "parts", "finish", "stop", "logprobs"}: the choice's new parts; why the
+// choice ended, or null; the stop string that ended it, or null; OpenAI's list of tokens, if log
+// probabilities were requested. A part is one of
+//
+//   ["text" | "reasoning" | "arguments", TEXT]
+//   ["call", ID, NAME, CUSTOM]
+//   ["end", COMPLETE]
+//
+// The last chunk is {"usage", "timings"}. A response without streaming is {"choices": [CHUNK, ...],
+// "usage", "timings"}.
 class PartsReply : public Writer {
  public:
   // plan: must outlive the object.

@@ -21,7 +21,7 @@ Value list_of(const std::set<size_t>& indices) {
   return json::make_list(std::move(list));
 }
 
-// One chat's requirements, see Talk::requirements.
+// One chat's requirements, see ChatTools::requirements.
 class Chat {
  public:
   explicit Chat(const Value& chat) : chat_(chat), several_(json::truth(field("several"))) {

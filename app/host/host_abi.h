@@ -61,7 +61,8 @@ typedef struct {
 
   /* Begins to make the grammar of request `id`; wherry_host_constrained reports it. json: what the
    * output has to follow: {"tenant": the upper half of the user's number, "fields": those of the
-   * request that constrain, "chat": null or what app/chat/talk.cc says of tools and reasoning}. */
+   * request that constrain, "chat": null or what app/chat/chat_tools.cc says of tools and
+   * reasoning}. */
   void (*constrain)(void* context, int64_t id, const char* json, size_t n);
 
   /* engine: as wherry_engine_add and wherry_engine_abort; error: the reason of a status */
@@ -107,10 +108,11 @@ enum {
 
 /* Kinds of messages about a request. */
 enum {
-  /* {"prompt_tokens", "choices", "n", "room": tokens that an output may have, "max_tokens": of
-   *  them that the request and the host allow, "dropped_messages", "logprobs", "temperature",
-   * "top_p", "presence_penalty", "frequency_penalty", "adapted", "ignored"}; for numbers only those
-   * of the prompt, the choices and what is ignored */
+  /* How a request was read: {"prompt_tokens", "choices", "n", "room": the maximum number of output
+   * tokens that the context leaves, "max_tokens": the maximum that the request and the host allow,
+   * "dropped_messages", "logprobs", "temperature", "top_p", "presence_penalty",
+   * "frequency_penalty", "adapted", "ignored"}. A request for vectors has only "prompt_tokens",
+   * "choices" and "ignored". */
   WHERRY_HOST_OPENED = 0,
   WHERRY_HOST_CHUNK = 1, /* a JSON object of the response */
   WHERRY_HOST_LAST = 2,  /* the last one */

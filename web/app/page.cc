@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "app/chat/requests.h"
-#include "app/chat/talk.h"
+#include "app/chat/chat_tools.h"
 #include "app/grammar/refusals.h"
 #include "app/grammar/vocabulary.h"
 #include "app/request/request_error.h"
@@ -116,7 +116,7 @@ Value request_of(const char* json, size_t n) {
 std::string rendered(const char* json, size_t n) {
   const Value request = request_of(json, n);
   const Fields fields = checked_chat(request);
-  return Talk(fields, page->model.dialect).rendered(nullptr);
+  return ChatTools(fields, page->model.dialect).rendered(nullptr);
 }
 
 // Stores the result of `work` in `given`; returns its address, and its length in *n. Null if `work`
