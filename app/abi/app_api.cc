@@ -123,7 +123,8 @@ int wherry_app_render(wherry_app* app, const char* request_json, size_t length, 
       throw wherry::Error(WHERRY_INVALID_ARGUMENT, failure.what());
     }
     const wherry::app::Fields fields = wherry::app::checked_chat(request);
-    const std::string made = wherry::app::ChatTools(fields, app->app->model().dialect).rendered(nullptr);
+    const std::string made =
+        wherry::app::ChatTools(fields, app->app->model().dialect).rendered(nullptr);
     *text = copied(made);
     *text_length = made.size();
   });

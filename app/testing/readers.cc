@@ -114,11 +114,11 @@ WHERRY_READERS const char* wherry_reader_family(const char* name) {
     const auto list = [](const Texts& texts) {
       return wherry::json::make_list(wherry::json::Values(texts.begin(), texts.end()));
     };
-    answer = wherry::json::to_compact_json(wherry::json::make_dict(
-        {{"begins", list(format.begins())},
-         {"markers", list(format.markers())},
-         {"silent", list(format.silent())},
-         {"bare", format.bare()}}));
+    answer =
+        wherry::json::to_compact_json(wherry::json::make_dict({{"begins", list(format.begins())},
+                                                               {"markers", list(format.markers())},
+                                                               {"silent", list(format.silent())},
+                                                               {"bare", format.bare()}}));
     return answer.c_str();
   });
 }

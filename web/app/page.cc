@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/chat/requests.h"
 #include "app/chat/chat_tools.h"
+#include "app/chat/requests.h"
 #include "app/grammar/refusals.h"
 #include "app/grammar/vocabulary.h"
 #include "app/request/request_error.h"
