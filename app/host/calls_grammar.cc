@@ -92,19 +92,14 @@ class Chat {
   // true for a schema that the format cannot enforce.
   void audit(CallRule& rule, size_t index, bool has_input) {
     LarkRules trial(special_, parts_);
-    const std::string schema = trial.json(rule.schema, rule.schema);
-    rule.arguments = schema;
-    if (has_input) {
-      const std::string tool = std::to_string(index);
-      rule.input = parts_.rule("input", tool);
-      rule.input_in_json = R"("\"" )" + parts_.rule("input_in_json", tool) + R"( "\"")";
-      const std::string gap = trial.characters("[ \\n]{0,4}");
-      rule.arguments = "\"{\" " + gap + " " + quoted("\"" + std::string(kInputArgument) + "\":") +
-                       " " + gap + " " + rule.input_in_json + " " + gap + " \"}\"";
-    }
     Texts problems = family_->format->unenforced(rule.schema);
-    std::set<size_t> used = parts_.used_in(schema);
+    std::set<size_t> used;
+    Value schema;
     try {
+      rule.arguments = trial.json(rule.schema, rule.schema);
+      used = parts_.used_in(rule.arguments);
+      schema = Value::size(*used.begin());
+      if (has_input) set_input(rule, std::to_string(index), trial);
       if (problems.empty()) {
         used.merge(parts_.used_in(trial.grammar(family_->format->forced(trial, {rule}, false))));
       }
@@ -114,8 +109,18 @@ class Chat {
     rule.open = !problems.empty();
     tools_.push_back(
         json::make_dict({{"tool", Value::size(index)},
+                         {"schema", schema},
                          {"parts", list_of(used)},
                          {"problems", json::make_list(Values(problems.begin(), problems.end()))}}));
+  }
+
+  // Sets the grammar of a custom tool, whose input has one of its own. tool: its index.
+  void set_input(CallRule& rule, const std::string& tool, const Rules& rules) {
+    rule.input = parts_.rule("input", tool);
+    rule.input_in_json = R"("\"" )" + parts_.rule("input_in_json", tool) + R"( "\"")";
+    const std::string gap = " " + rules.characters("[ \\n]{0,4}") + " ";
+    rule.arguments = "\"{\"" + gap + quoted("\"" + std::string(kInputArgument) + "\":") + gap +
+                     rule.input_in_json + gap + "\"}\"";
   }
 
   const Value& chat_;

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define WHERRY_HOST_ABI_VERSION 2
+#define WHERRY_HOST_ABI_VERSION 3
 
 typedef struct wherry_host wherry_host;
 
@@ -184,8 +184,9 @@ WHERRY_API const char* wherry_fill_in_marks(void);
  * indices of tools that take any arguments. Returns {"text": the grammar, or "" if the fields say
  * all; "parts": [[kind, text], ...] as app/host/lark_rules.h says, which the host defines as rules
  * wherry_part0, ...; "used": those to which the text refers, and it may refer to wherry_base, which
- * stands for the fields; "tools": [{"tool": index, "parts": those that have to be enforceable,
- * "problems": ["keyword: why", ...] of the format}, ...] of tools that are not open}. Tools with
+ * stands for the fields; "tools": [{"tool": index, "schema": the part of its schema
+ * or null, "parts": those that have to be enforceable, "problems": ["keyword: why", ...] of the
+ * format}, ...] of tools that are not open}. Tools with
  * problems take any arguments in the text. Valid until the thread's next call; null after an error.
  */
 WHERRY_API const char* wherry_calls_grammar(const char* json, size_t n);

@@ -11,7 +11,9 @@ using json::Value;
 namespace {
 
 constexpr std::string_view kPart = "wherry_part";
-constexpr size_t kMaxReferences = 20;  // of a schema that refers to a reference
+constexpr size_t kMaxBytes = size_t{4} << 20;  // of all parts; each argument repeats definitions
+constexpr size_t kShort = 64;                  // bytes of a part that is always accepted
+constexpr size_t kMaxReferences = 20;          // of a schema that refers to a reference
 // Keywords that only JSON grammars enforce of an element, and of its text.
 constexpr const char* kOfElement[] = {"not", "if", "allOf"};
 constexpr const char* kOfText[] = {"pattern", "minLength", "maxLength", "format"};
@@ -92,12 +94,16 @@ json::Values values_of(const Value& schema) {
 }  // namespace
 
 std::string LarkParts::rule(const std::string& kind, const std::string& text) {
-  const auto known = std::find_if(parts_.begin(), parts_.end(), [&](const LarkPart& part) {
-    return part.kind == kind && part.text == text;
-  });
-  const auto index = static_cast<size_t>(known - parts_.begin());
-  if (known == parts_.end()) parts_.push_back({kind, text});
-  return std::string(kPart) + std::to_string(index);
+  const auto known = indices_.find({kind, text});
+  if (known != indices_.end()) return std::string(kPart) + std::to_string(known->second);
+  bytes_ += text.size();
+  if (bytes_ > kMaxBytes && text.size() > kShort) {
+    throw Unenforced{{"$defs: the schemas of arguments have more than " +
+                      std::to_string(kMaxBytes) + " characters with their definitions"}};
+  }
+  indices_.emplace(std::pair(kind, text), parts_.size());
+  parts_.push_back({kind, text});
+  return std::string(kPart) + std::to_string(parts_.size() - 1);
 }
 
 std::set<size_t> LarkParts::used_in(std::string_view grammar) const {

@@ -2,6 +2,7 @@
 #ifndef WHERRY_APP_HOST_LARK_RULES_H_
 #define WHERRY_APP_HOST_LARK_RULES_H_
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,10 +20,15 @@ struct LarkPart {
   std::string kind, text;
 };
 
+// What cannot be enforced of a tool; each line is "keyword: why".
+struct Unenforced {
+  std::vector<std::string> lines;
+};
+
 // Parts of one constraint, each once; the rule of part i is named wherry_part<i>.
 class LarkParts {
  public:
-  // Returns the name of a part's rule.
+  // Returns the name of a part's rule. Throws Unenforced if all parts together are too long.
   std::string rule(const std::string& kind, const std::string& text);
   // Returns the parts to which a grammar refers.
   std::set<size_t> used_in(std::string_view grammar) const;
@@ -30,11 +36,8 @@ class LarkParts {
 
  private:
   std::vector<LarkPart> parts_;
-};
-
-// What a format cannot enforce of a text outside of JSON; each line is "keyword: why".
-struct Unenforced {
-  std::vector<std::string> lines;
+  std::map<std::pair<std::string, std::string>, size_t> indices_;  // of kinds and texts
+  size_t bytes_ = 0;
 };
 
 class LarkRules : public Rules {

@@ -24,7 +24,7 @@ from wherry.machine.plugins import find_host
 
 from .records import Event, Mask, Params
 
-ABI_VERSION = 2  # must equal WHERRY_HOST_ABI_VERSION
+ABI_VERSION = 3  # must equal WHERRY_HOST_ABI_VERSION
 OK, REFUSED, GONE, FAILED, TOO_MANY = range(5)  # what a service returns
 UNKNOWN, TEXT, SPECIAL = range(3)  # kinds of tokens
 OPENED, CHUNK, LAST, ERROR = range(4)  # kinds of messages

@@ -103,9 +103,8 @@ class _Parts:
     def unenforced(self, tools: list[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
         """Yield the tools that cannot be enforced, with a line for each reason."""
         for tool in tools:
-            schema, *rest = tool["parts"]
-            lines = self._problems.get(schema) or tool["problems"]
-            lines = lines or [line for i in rest for line in self._problems.get(i, ())]
+            lines = self._problems.get(tool["schema"]) or tool["problems"]
+            lines = lines or [line for i in tool["parts"] for line in self._problems.get(i, ())]
             if lines:
                 yield tool["tool"], lines
 
