@@ -324,9 +324,9 @@ def test_what_is_enforced_in_json_alone(name, schema, keyword):
 
 
 def test_definitions_that_each_argument_repeats_have_a_limit():
-    texts = {f"t{i}": {"enum": [str(i) * 50, 1]} for i in range(2000)}
-    properties = {f"a{i}": {"$ref": f"#/$defs/t{i}"} for i in range(40)}
-    tool = function("f", {"properties": properties, "$defs": texts}, strict=True)
+    numbers = {f"n{i}": {"type": "integer", "description": "x" * 60} for i in range(2000)}
+    properties = {f"a{i}": {"$ref": f"#/$defs/n{i}"} for i in range(40)}
+    tool = function("f", {"properties": properties, "$defs": numbers}, strict=True)
     with pytest.raises(RequestError, match=r"tools\[0\].*\$defs: the schemas .* have more than"):
         enforcement(named("qwen-coder")).calls([tool], several=True)
 
