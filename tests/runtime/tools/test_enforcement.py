@@ -324,7 +324,7 @@ def test_what_is_enforced_in_json_alone(name, schema, keyword):
 
 
 def test_definitions_that_each_argument_repeats_have_a_limit():
-    numbers = {f"n{i}": {"type": "integer", "description": "x" * 60} for i in range(2000)}
+    numbers = {f"n{i}": {"type": "integer", "description": f"{i:060}"} for i in range(2000)}
     properties = {f"a{i}": {"$ref": f"#/$defs/n{i}"} for i in range(40)}
     tool = function("f", {"properties": properties, "$defs": numbers}, strict=True)
     with pytest.raises(RequestError, match=r"tools\[0\].*\$defs: the schemas .* have more than"):
