@@ -29,6 +29,10 @@ std::string EbnfRules::written(const std::vector<Piece>& pieces) const {
 
 std::string EbnfRules::any_text() { return rule(kAnyText); }
 
+std::string EbnfRules::text_beginning(const std::string& characters) {
+  return rule(characters + " " + kAnyText);
+}
+
 std::string EbnfRules::up_to(std::string_view literal) {
   std::vector<Piece> all = pieces(literal);
   if (all.empty()) return kAnyText;

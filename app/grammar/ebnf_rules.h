@@ -19,6 +19,7 @@ class EbnfRules : public Rules {
   EbnfRules(const Tokenizer& tokenizer, const std::vector<std::string>& names);
 
   std::string any_text() override;
+  std::string text_beginning(const std::string& characters) override;
   std::string characters(const std::string& classes) const override { return classes; }
   std::string up_to(std::string_view literal) override;
   std::string amid_text(const std::vector<std::pair<std::string, std::string>>& rests,

@@ -23,6 +23,8 @@ class Rules {
   std::string text(std::string_view literal) const { return written(pieces(literal)); }
   // Returns an expression that matches any text without special tokens.
   virtual std::string any_text() = 0;
+  // Returns an expression that matches any text that begins with a character of the class.
+  virtual std::string text_beginning(const std::string& characters) = 0;
   // Returns an expression of a regular expression that consists of character classes, each of
   // which may be repeated. Both notations have them.
   virtual std::string characters(const std::string& classes) const = 0;

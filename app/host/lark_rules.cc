@@ -134,6 +134,12 @@ std::string LarkRules::any_text() {
   return "WHERRY_TEXT";
 }
 
+// One lexeme, because llguidance's lexer prefers a longer one that begins with the first character,
+// such as a mark of reasoning, and does not come back from it.
+std::string LarkRules::text_beginning(const std::string& characters) {
+  return "/" + characters + "(.|\\n)*/";
+}
+
 std::string LarkRules::up_to(std::string_view literal) {
   const std::vector<Piece> all = pieces(literal);
   const std::string text = any_text();

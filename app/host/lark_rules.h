@@ -45,6 +45,7 @@ class LarkRules : public Rules {
   LarkRules(Special special, LarkParts& parts) : Rules(std::move(special)), parts_(parts) {}
 
   std::string any_text() override;
+  std::string text_beginning(const std::string& characters) override;
   std::string characters(const std::string& classes) const override { return "/" + classes + "/"; }
   std::string up_to(std::string_view literal) override;
   std::string amid_text(const std::vector<std::pair<std::string, std::string>>& rests,

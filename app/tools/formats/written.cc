@@ -101,8 +101,7 @@ std::string object(Rules& rules, const std::string& head, const std::string& mid
 // Returns the expression of an output that is either text that does not begin with `first`, or
 // `calls`, which begin with it.
 std::string free_or(Rules& rules, const std::string& first, const std::string& calls) {
-  return rules.either(
-      {rules.characters("[^ \\t\\n\\r\\" + first + "]") + " " + rules.any_text(), calls});
+  return rules.either({rules.text_beginning("[^ \\t\\n\\r\\" + first + "]"), calls});
 }
 
 // Returns the alternatives of `one` for each of the calls.

@@ -229,6 +229,15 @@ def test_bare_calls_or_words():
     assert {chr(t) for t in walk.allowed()} == {"g", "n"}
 
 
+@pytest.mark.parametrize("name", ["pythonic", "llama", "json"])
+def test_words_may_begin_as_reasoning_does(name):
+    at = walk_of(compiled(enforcement(named(name), THINK).text_or_calls(FUNCTIONS, several=True)))
+    for byte in b"<thx":
+        assert byte in at.allowed()
+        at.accept(byte)
+        assert END in at.allowed()
+
+
 def test_harmony_among_channels():
     family = named("harmony")
     grammar = compiled(enforcement(family).text_or_calls(FUNCTIONS, several=True))
