@@ -42,7 +42,7 @@ from wherry.targets.toolchains.web import core_digest
 from .calibration.choice import AUTO, NONE, calibration_of, fits
 from .calibration.encode import Calibration
 from .checkpoint.kept import ANY, NOTHING, Allowed, KeptSchemes
-from .choices import CompileArguments, CompileOptions
+from .choices import ArtifactArguments, ArtifactSpec
 from .choices import Limits as Limits
 from .convert import ModelWeights, convert
 from .draft_head import joined
@@ -79,9 +79,9 @@ def convert_model(
             checkpoint, else q4f16_1.
         allowed: without a scheme, the checkpoint's schemes in which weights stay, and the block
             types that a mix ("auto:4.5") may choose from.
-        calibration: "auto", "none", "builtin" or a text file; see `CompileOptions.calibration`.
+        calibration: "auto", "none", "builtin" or a text file; see `ArtifactSpec.calibration`.
         drafts: whether the block of multi-token prediction is among the weights, or the EAGLE-3
-            head that is among them in its place; see `CompileOptions.draft_head`.
+            head that is among them in its place; see `ArtifactSpec.draft_head`.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
@@ -175,7 +175,7 @@ def ensure_artifact(
     dump: Path | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
-    **choices: Unpack[CompileArguments],
+    **choices: Unpack[ArtifactArguments],
 ) -> Path:
     """Return the compiled folder of `model`; compile it if the cache has none for the same inputs.
 
@@ -188,9 +188,9 @@ def ensure_artifact(
             compilation.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify the hashes of all existing files, even of files verified before.
-        choices: the fields of `CompileOptions`.
+        choices: the fields of `ArtifactSpec`.
     """
-    choice = CompileOptions(**choices)
+    choice = ArtifactSpec(**choices)
     _ = choice.preset, choice.mix, choice.drafts  # report errors now, not after a conversion
     weights, described = _converted(
         model,

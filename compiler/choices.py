@@ -85,8 +85,8 @@ def _of_one_step(
     return {"context": context, "prefill_chunk": max(context, usual)}
 
 
-class CompileArguments(TypedDict, total=False):
-    """Keyword arguments of `ensure_artifact` and `forecast`; `CompileOptions` explains each."""
+class ArtifactArguments(TypedDict, total=False):
+    """Keyword arguments of `ensure_artifact` and `forecast`; `ArtifactSpec` explains each."""
 
     target: str
     host: str | None
@@ -103,7 +103,7 @@ class CompileArguments(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompileOptions:
+class ArtifactSpec:
     """What to compile for: target, host, quantization scheme, dtypes and limits."""
 
     target: str = "auto"  # name of a target preset; "auto": the fastest target of this machine
@@ -208,7 +208,7 @@ class CompileOptions:
         experts = kept_in(self._in_all(lambda kernels: kernels.expert_blocks))
         return KeptSchemes(portable() | matrices, portable() | experts)
 
-    def in_scheme(self, name: str) -> CompileOptions:
+    def in_scheme(self, name: str) -> ArtifactSpec:
         """This choice with the scheme of what is not kept, if it names none."""
         return replace(self, quant=name) if self.quant in (None, KEPT) else self
 

@@ -27,7 +27,7 @@ from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
 from .api import name_of
 from .checkpoint.folder import ModelFolder, WithHead, read_folder
 from .checkpoint.kept import KeptSchemes
-from .choices import CompileArguments, CompileOptions
+from .choices import ArtifactArguments, ArtifactSpec
 from .draft_head import joined
 from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
@@ -77,22 +77,22 @@ def described_folder(model: str) -> Iterator[ModelFolder]:
         yield read_folder(Path(folder))
 
 
-def forecast(model: str, folder: ModelFolder, **choices: Unpack[CompileArguments]) -> Forecast:
+def forecast(model: str, folder: ModelFolder, **choices: Unpack[ArtifactArguments]) -> Forecast:
     """Return the sizes that `ensure_artifact` would write for the same arguments.
 
     Args:
         model: the model as the user typed it.
         folder: the folder from `described_folder`.
-        choices: the fields of `CompileOptions`.
+        choices: the fields of `ArtifactSpec`.
     """
-    choice = CompileOptions(**choices)
+    choice = ArtifactSpec(**choices)
     if choice.draft_head is None or _has_weights(folder):
         return _forecast(model, joined(folder, choice.draft_head), choice)
     with tempfile.TemporaryDirectory(prefix="wherry-") as home:  # as `folder` is gone soon, too
         return _forecast(model, joined(folder, choice.draft_head, home=Path(home)), choice)
 
 
-def _forecast(model: str, folder: ModelFolder, choice: CompileOptions) -> Forecast:
+def _forecast(model: str, folder: ModelFolder, choice: ArtifactSpec) -> Forecast:
     keep = choice.kept_schemes
     described = describe(folder)
     choice = choice.in_scheme(described.default_scheme)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wherry.compiler.allocation import Option, allocate, chosen, normal_rows, units_of
-from wherry.compiler.choices import CompileOptions
+from wherry.compiler.choices import ArtifactSpec
 from wherry.compiler.convert import convert
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import MARKER, label_of, own_of
@@ -139,14 +139,14 @@ def test_a_complete_conversion_is_not_measured_again(source, tmp_path):
 
 
 def test_what_a_target_has_kernels_for():
-    assert CompileOptions(target="cpu", quant="q3_k").mix.type is record("Q3_K")
-    assert CompileOptions(target="cpu", quant="auto:4.5").types == set(TYPES)
+    assert ArtifactSpec(target="cpu", quant="q3_k").mix.type is record("Q3_K")
+    assert ArtifactSpec(target="cpu", quant="auto:4.5").types == set(TYPES)
     of_4_bits = {"iq4_nl", "iq4_xs", "q4_k"}  # tensor cores read 2 and 3 bits as 4, 5 and 6 as 8
     known = r"for iq4_nl, iq4_xs, q4_k\. Type: --quant q8f16_1, or --quant auto:5\.6"
     with pytest.raises(UsageError, match=known):
-        _ = CompileOptions(target="cuda", host="linux-x86_64", quant="q5_k").mix
-    assert CompileOptions(target="cuda", host="linux-x86_64", quant="auto:5").types == of_4_bits
-    kept = CompileOptions(
+        _ = ArtifactSpec(target="cuda", host="linux-x86_64", quant="q5_k").mix
+    assert ArtifactSpec(target="cuda", host="linux-x86_64", quant="auto:5").types == of_4_bits
+    kept = ArtifactSpec(
         target="cuda", host="linux-x86_64"
     ).kept_schemes  # of a file with such types
     expected = {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "IQ4_XS", "IQ2_S", "TQ2_0"}

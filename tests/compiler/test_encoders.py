@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from wherry.artifact.head import ClassHead, DenseLayer, EmbeddingHead, read_head
 from wherry.compiler.api import Limits, convert_model
 from wherry.compiler.checkpoint.folder import read_folder
-from wherry.compiler.choices import CompileOptions
+from wherry.compiler.choices import ArtifactSpec
 from wherry.compiler.encoders import class_head
 from wherry.compiler.load import describe
 from wherry.errors import ModelError, UsageError
@@ -228,7 +228,7 @@ def test_one_step_holds_a_complete_text(tmp_path):
     described = describe(read_folder(tmp_path))
 
     def limits(**given):
-        deployment = CompileOptions(target="cpu", limits=Limits(**given)).deployment(described)
+        deployment = ArtifactSpec(target="cpu", limits=Limits(**given)).deployment(described)
         return deployment.context, deployment.prefill_chunk
 
     assert limits() == (2048, 2048)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wherry.artifact.manifest import read_manifest
-from wherry.compiler.choices import CompileOptions
+from wherry.compiler.choices import ArtifactSpec
 from wherry.errors import UsageError
 from wherry.targets.target import find
 
@@ -75,8 +75,8 @@ def test_what_targets_choose():
     # a model of float32 keeps its cache in float32, on CPUs as on GPUs: 2.4e-6 of a logit, not 1e-3
     for target in ("cpu:x86-64-v3", "vulkan"):
         for quant, kv_dtype in (("q0f32", "float32"), ("q4f16_1", "float16")):
-            assert CompileOptions(target=target, quant=quant).preset.kv_dtype == kv_dtype
-    chosen = CompileOptions(target="cpu:x86-64-v3", quant="q0f32", kv_dtype="float16").preset
+            assert ArtifactSpec(target=target, quant=quant).preset.kv_dtype == kv_dtype
+    chosen = ArtifactSpec(target="cpu:x86-64-v3", quant="q0f32", kv_dtype="float16").preset
     assert chosen.kv_dtype == "float16" and chosen.activations == "float"
     assert find("cpu:x86-64-v3").with_kv_dtype("float32").kv_dtype == "float32"
     with pytest.raises(UsageError, match="float32 or float16 or int8 or int4"):
