@@ -27,7 +27,7 @@ from wherry.compiler.quality.session import Session
 from wherry.compiler.quality.texts import given, shipped, windows
 from wherry.compiler.weight_cache import StoredTensors, load_state
 from wherry.compiler.weight_marker import own_of
-from wherry.quant.plan import Rows
+from wherry.quant.plan import SchemeRows
 from wherry.quant.scheme import find
 
 Floats = NDArray[np.float32]
@@ -52,7 +52,7 @@ def decoded(folder: Path, weights: Weights) -> Weights:
     made: dict[str, Floats] = {}
     for name, w in weights.items():
         found = []
-        for part in own.get(name, (Rows(name, len(w), MATRICES),)):
+        for part in own.get(name, (SchemeRows(name, len(w), MATRICES),)):
             prefix = part.name.removesuffix("weight")
             arrays = {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
             if "q_weight" in arrays or "q_scale" in arrays:

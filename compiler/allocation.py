@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from wherry.base.progress import Progress
 from wherry.models.weight_plan import ParameterPlan, WeightPlan
 from wherry.quant.mix import Mix
-from wherry.quant.plan import Rows, parts
+from wherry.quant.plan import SchemeRows, parts
 from wherry.quant.scheme import TYPES, Encoder, Scheme, find
 from wherry.quant.stored import Shape
 
@@ -67,7 +67,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class AllocationUnit:
     """Rows that have one type: a parameter's, or those of some of the matrices that it joins."""
 
     name: str  # of the parameter
@@ -87,11 +87,11 @@ class Option:
 
 def allocate(
     mix: Mix,
-    units: Sequence[Unit],
-    rows_of: Callable[[Unit], Floats],
+    units: Sequence[AllocationUnit],
+    rows_of: Callable[[AllocationUnit], Floats],
     types: Collection[str],
     progress: Progress | None = None,
-) -> dict[str, tuple[Rows, ...]]:
+) -> dict[str, tuple[SchemeRows, ...]]:
     """Return the plan of a mix: the parameters that are not in `mix.base` alone.
 
     Args:
@@ -127,7 +127,7 @@ def of_checkpoint(
     exact: Collection[str],
     types: Collection[str],
     progress: Progress | None = None,
-) -> dict[str, tuple[Rows, ...]]:
+) -> dict[str, tuple[SchemeRows, ...]]:
     """Return the plan of a mix for the weights of a checkpoint.
 
     Args:
@@ -143,7 +143,7 @@ def of_checkpoint(
     if mix.bits is None:
         return mix.uniform(matrices(shapes, mix.base, exact))
 
-    def rows_of(unit: Unit) -> Floats:
+    def rows_of(unit: AllocationUnit) -> Floats:
         rows = (unit.first, unit.first + unit.shape[0])
         return some_rows(plans[unit.name], checkpoint, ROWS, rows if len(unit.shape) == 2 else None)
 
@@ -151,7 +151,7 @@ def of_checkpoint(
     return allocate(mix, units, rows_of, types, progress)
 
 
-def normal_rows(unit: Unit) -> Floats:
+def normal_rows(unit: AllocationUnit) -> Floats:
     """Return rows of normal random numbers, instead of those of weights that are not here."""
     return np.random.default_rng(0).standard_normal((ROWS, unit.shape[-1]), np.float32)
 
@@ -169,7 +169,7 @@ def matrices(
 
 def units_of(
     shapes: Mapping[str, Shape], plans: Mapping[str, ParameterPlan] | None = None
-) -> list[Unit]:
+) -> list[AllocationUnit]:
     """Return what may have types of its own in the matrices with these shapes.
 
     Without `plans`, which tell the matrices that a parameter joins, it is each parameter.
@@ -182,7 +182,7 @@ def units_of(
             pieces.append((name, first, (*shape[:-2], rows, shape[-1]), kinds))
     count = Counter(kind for *_, kinds in pieces for kind, _ in kinds)
     return [
-        Unit(name, first, shape, sum(factor / count[kind] for kind, factor in kinds))
+        AllocationUnit(name, first, shape, sum(factor / count[kind] for kind, factor in kinds))
         for name, first, shape, kinds in pieces
     ]
 
@@ -219,7 +219,7 @@ def _kind(name: str, tied: bool) -> tuple[str, float]:
     return "", _OTHERS
 
 
-def _options(unit: Unit, rows: Floats, types: Collection[str]) -> list[Option]:
+def _options(unit: AllocationUnit, rows: Floats, types: Collection[str]) -> list[Option]:
     """Return the types that a unit may have, with their losses."""
     power = float(np.square(rows, dtype=np.float64).sum())
     options = []
@@ -233,7 +233,7 @@ def _options(unit: Unit, rows: Floats, types: Collection[str]) -> list[Option]:
     return options
 
 
-def _fitting(unit: Unit, types: Collection[str]) -> list[Encoder]:
+def _fitting(unit: AllocationUnit, types: Collection[str]) -> list[Encoder]:
     """Return the schemes that can store a unit, and that the target has kernels for."""
     # not every target that has kernels for a type's linears has them for experts
     own = [s for key, s in TYPES.items() if key in types and len(unit.shape) == 2]

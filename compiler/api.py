@@ -41,7 +41,7 @@ from wherry.targets.toolchains.web import core_digest
 
 from .calibration.choice import AUTO, NONE, calibration_of, fits
 from .calibration.encode import Calibration
-from .checkpoint.kept import ANY, NOTHING, Allowed, KeptSchemes
+from .checkpoint.kept import ANY, NOTHING, AllowedSchemes, KeptSchemes
 from .choices import ArtifactArguments, ArtifactSpec
 from .choices import Limits as Limits
 from .convert import ModelWeights, convert
@@ -64,7 +64,7 @@ def convert_model(
     out: Path | None = None,
     *,
     quant: str | None = None,
-    allowed: Allowed = ANY,
+    allowed: AllowedSchemes = ANY,
     calibration: str = AUTO,
     drafts: bool | str = False,
     progress: Progress | None = None,
@@ -92,7 +92,7 @@ def _converted(
     model: str,
     out: Path | None,
     quant: str | None,
-    allowed: Allowed,
+    allowed: AllowedSchemes,
     calibration: str,
     drafts: bool | str,
     progress: Progress | None,
@@ -196,7 +196,7 @@ def ensure_artifact(
         model,
         None,
         choice.quant,
-        Allowed(choice.kept_schemes, choice.types),
+        AllowedSchemes(choice.kept_schemes, choice.types),
         choice.calibration,
         choice.draft_head or choice.mtp,
         progress,

@@ -44,7 +44,7 @@ from .checkpoint.tensors import Checkpoint
 from .checkpoint.text_part import others
 from .encoding import Keep, encoding_of, read_plan
 from .load import Described
-from .shards import JOURNAL, Job, matches, own_fields, resume, write_journal, write_shard
+from .shards import JOURNAL, ConversionJob, matches, own_fields, resume, write_journal, write_shard
 from .tokenizer_files import fingerprint, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
 from .weight_marker import MARKER, SCHEMA_VERSION, files_of, read_record, write_record
@@ -115,7 +115,7 @@ def convert(
             _run(out, job, progress)
 
 
-def _refuse_others(out: Path, job: Job) -> None:
+def _refuse_others(out: Path, job: ConversionJob) -> None:
     """Refuse to overwrite the config.json and tokenizer of another model's folder.
 
     Raises:
@@ -131,7 +131,7 @@ def _refuse_others(out: Path, job: Job) -> None:
         )
 
 
-def _run(out: Path, job: Job, progress: Progress | None) -> None:
+def _run(out: Path, job: ConversionJob, progress: Progress | None) -> None:
     """Write all shards that are not complete yet, then the other files."""
     if job.skipped:
         parts = ", ".join(f"{name} ({count})" for name, count in sorted(job.skipped.items()))
@@ -182,7 +182,7 @@ def _run(out: Path, job: Job, progress: Progress | None) -> None:
     _finish(out, job, done)
 
 
-def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Job:
+def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> ConversionJob:
     """Plan a conversion and check the checkpoint.
 
     Raises:
@@ -221,7 +221,7 @@ def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Job
     if folder.older_tokenizer:
         tokenizer = fingerprint(folder.older_tokenizer)
         written[TOKENIZER] = _tokenizer_before(out, tokenizer) or tokenizer_json(folder)
-    return Job(
+    return ConversionJob(
         checkpoint=checkpoint,
         plan=plan,
         encoding=encoding,
@@ -281,7 +281,7 @@ def _check_equal(checkpoint: Checkpoint, plan: WeightPlan) -> None:
                 )
 
 
-def _is_complete(out: Path, job: Job, thorough: bool, *, say: bool) -> bool:
+def _is_complete(out: Path, job: ConversionJob, thorough: bool, *, say: bool) -> bool:
     """Return whether `out` contains the undamaged result of this job; `say`: log damaged files."""
     files = files_of(out)
     if not files or read_record(out / MARKER).get("job") != job.key:
@@ -316,7 +316,7 @@ def _check_disk(out: Path, shards: list[Shard]) -> None:
         )
 
 
-def _finish(out: Path, job: Job, shards: Mapping[str, FileRecord]) -> None:
+def _finish(out: Path, job: ConversionJob, shards: Mapping[str, FileRecord]) -> None:
     """Write the index, copy the other files, and write the marker last."""
     numbers = sum(prod(p.shape) for p in job.plan.parameters)
     write_atomically(out / INDEX, index_json(job.shards, numbers))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wherry.models.arch import Shape, WeightPlan, plan
 from wherry.models.weight_plan import ParameterPlan
-from wherry.quant.plan import Own, Rows, parts
+from wherry.quant.plan import Own, SchemeRows, parts
 from wherry.quant.scheme import EXACT, Encoder, store
 from wherry.quant.stored import StoredTensor
 
@@ -47,12 +47,12 @@ class Encoding:
     kept: Mapping[str, Sequence[KeptRows]] = field(default_factory=dict)  # their sources
     rounding: Rounding = field(default_factory=Rounding)  # of what `blocks` has encoded anew
 
-    def parts(self, name: str, shape: Shape) -> tuple[Rows, ...]:
+    def parts(self, name: str, shape: Shape) -> tuple[SchemeRows, ...]:
         """Return the parts of a parameter, which has one unless several schemes store it."""
         if name in self.own and name not in self.exact:
             return self.own[name]
         rows = shape[-2] if len(shape) > 1 else 1
-        return (Rows(name, rows, EXACT if name in self.exact else self.scheme),)
+        return (SchemeRows(name, rows, EXACT if name in self.exact else self.scheme),)
 
     def tensors(self, name: str, shape: Shape) -> list[StoredTensor]:
         """Return the tensors that store a parameter, in their order on disk."""
@@ -83,14 +83,14 @@ class Encoding:
 
     def rows(
         self, parameter: ParameterPlan, checkpoint: Checkpoint
-    ) -> Iterator[tuple[Rows, NDArray[np.float32]]]:
+    ) -> Iterator[tuple[SchemeRows, NDArray[np.float32]]]:
         """Yield consecutive rows of a parameter in floats, with the part that they belong to."""
         for part, _, rows in self._cut(parameter, checkpoint):
             yield part, rows
 
     def _cut(
         self, parameter: ParameterPlan, checkpoint: Checkpoint
-    ) -> Iterator[tuple[Rows, int, NDArray[np.float32]]]:
+    ) -> Iterator[tuple[SchemeRows, int, NDArray[np.float32]]]:
         """Yield (part, index of the first row in it, rows) for all rows of a parameter."""
         own_parts = self.parts(parameter.name, parameter.shape)
         if len(own_parts) == 1:
@@ -115,7 +115,7 @@ class Encoding:
         self,
         parameter: ParameterPlan,
         checkpoint: Checkpoint,
-        part: Rows,
+        part: SchemeRows,
         rows: NDArray[np.float32],
         shape: Shape,
     ) -> Mapping[str, NDArray[Any]]:
@@ -173,7 +173,7 @@ def encoding_of(
         keep: the checkpoint's schemes in which matrices stay; None: all of them. If any stay, all
             floats that no scheme quantizes are float32.
     """
-    own: dict[str, tuple[Rows, ...]] = {}
+    own: dict[str, tuple[SchemeRows, ...]] = {}
     kept: dict[str, Sequence[KeptRows]] = {}
     for p in weight_plan.parameters:
         if not scheme.quantizes(p.name, p.shape):

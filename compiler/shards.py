@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ConversionJob:
     """A conversion: everything that determines its result."""
 
     checkpoint: Checkpoint
@@ -50,7 +50,7 @@ class Job:
     encoded: Encoded | None = None  # what it has encoded
 
 
-def resume(out: Path, job: Job) -> dict[str, FileRecord]:
+def resume(out: Path, job: ConversionJob) -> dict[str, FileRecord]:
     """Return the complete shards of this job by name, after removing all other converted files.
 
     The removed files are those of other jobs, and partial files of this one.
@@ -84,7 +84,9 @@ def matches(path: Path, said: Mapping[str, Any]) -> bool:
     )
 
 
-def write_shard(out: Path, job: Job, shard: Shard, report: Callable[[int], None]) -> FileRecord:
+def write_shard(
+    out: Path, job: ConversionJob, shard: Shard, report: Callable[[int], None]
+) -> FileRecord:
     """Write one shard; `report` receives the number of bytes written so far."""
     path = out / shard.name
     partial = out / f".{shard.name}.partial"
@@ -104,7 +106,7 @@ def write_shard(out: Path, job: Job, shard: Shard, report: Callable[[int], None]
 
 def _write_parameter(
     f: BinaryIO,
-    job: Job,
+    job: ConversionJob,
     index: int,
     offsets: Mapping[str, int],
     written: int,
@@ -149,7 +151,7 @@ def _write_parameter(
     return written
 
 
-def _not_finite(job: Job, name: str, largest: float) -> str:
+def _not_finite(job: ConversionJob, name: str, largest: float) -> str:
     if np.isfinite(largest):
         scheme = job.encoding.scheme.name
         return (
@@ -160,7 +162,7 @@ def _not_finite(job: Job, name: str, largest: float) -> str:
     return f"{name} has infinite or undefined numbers: the checkpoint is damaged."
 
 
-def write_journal(out: Path, job: Job, done: Mapping[str, FileRecord]) -> None:
+def write_journal(out: Path, job: ConversionJob, done: Mapping[str, FileRecord]) -> None:
     """Record the finished shards, which a later run keeps."""
     files = {name: asdict(r) for name, r in done.items()}
     others = [*(p.name for p in job.side_files), *job.written]
@@ -168,7 +170,7 @@ def write_journal(out: Path, job: Job, done: Mapping[str, FileRecord]) -> None:
     write_record(out / JOURNAL, journal)
 
 
-def own_fields(job: Job) -> dict[str, Any]:
+def own_fields(job: ConversionJob) -> dict[str, Any]:
     """Return the marker's fields of a conversion that keeps the checkpoint's bits, or of a mix."""
     own = job.encoding.own
     if not own and not job.allocation:

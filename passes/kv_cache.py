@@ -13,7 +13,7 @@ HIDDEN = -1  # stands for a layer where pages hold hidden states, see models/dra
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class KvGroup:
     """A group of layers that share one page table."""
 
     window: int | None  # tokens of the sliding window; None: all earlier tokens
@@ -46,7 +46,7 @@ class KVCache:
 
     dtype: str  # of keys and values: "float32", "float16", "int8", "int4"
     words: bool  # whether integers are in words of four bytes
-    groups: tuple[Group, ...]  # a group without a sliding window comes first
+    groups: tuple[KvGroup, ...]  # a group without a sliding window comes first
     state: tuple[State, ...]  # in the order of the cache tensors among the arguments of `forward`
 
     @classmethod
@@ -80,7 +80,7 @@ class KVCache:
             return kinds.index((own.cross, own.window is not None, own.window))
 
         groups = [
-            Group(window, tuple(own.cache for own in owners if kind(own) == i), cross)
+            KvGroup(window, tuple(own.cache for own in owners if kind(own) == i), cross)
             for i, (cross, _, window) in enumerate(kinds)
         ]
         state: dict[tuple[int, tuple[int, ...]], list[int]] = {}

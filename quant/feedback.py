@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from .grid import Grid, Scales, round_group, stored
 from .search import Floats
-from .trellis.paths import Feedback as GroupFeedback
+from .trellis.paths import GroupFeedback
 
 # Share of the mean of H's diagonal that is added to it: inputs that the text hardly has are not
 # trusted, and H has full rank.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wherry.base.parallel import mapped
 
 from .search import Floats
-from .trellis.paths import VALUES, Feedback, best_path
+from .trellis.paths import VALUES, GroupFeedback, best_path
 
 Integers = NDArray[np.uint8]
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -87,7 +87,7 @@ def round_group(
     scales: Scales,
     group: int,
     importance: Floats,
-    feedback: Feedback,
+    feedback: GroupFeedback,
 ) -> tuple[Integers, Floats]:
     """Round the columns w [columns, n] of a group: the integers and the weights that they are.
 

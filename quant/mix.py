@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from wherry.errors import UsageError
 
 from .blocks import BlockQuant
-from .plan import Rows, parts
+from .plan import SchemeRows, parts
 from .scheme import TYPES, Encoder, find
 from .stored import Shape
 
@@ -48,7 +48,7 @@ class Mix:
             return find("q4f16_1")
         return find("q8f16_1")
 
-    def uniform(self, shapes: Mapping[str, Shape]) -> dict[str, tuple[Rows, ...]]:
+    def uniform(self, shapes: Mapping[str, Shape]) -> dict[str, tuple[SchemeRows, ...]]:
         """Return the plan of a mix of one type for matrices with these shapes."""
         assert self.type is not None, "a mix of several types is allocated"
         return {

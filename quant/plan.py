@@ -17,7 +17,7 @@ from .scheme import Scheme, record
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SchemeRows:
     """Consecutive rows of a parameter that one scheme stores."""
 
     name: str  # the parameter's name, or the part's
@@ -26,14 +26,16 @@ class Rows:
 
 
 # Parameters whose schemes are not the model's: name -> their rows, in order.
-Own = Mapping[str, tuple[Rows, ...]]
+Own = Mapping[str, tuple[SchemeRows, ...]]
 
 
-def parts(name: str, given: Sequence[tuple[int, Scheme]]) -> tuple[Rows, ...]:
+def parts(name: str, given: Sequence[tuple[int, Scheme]]) -> tuple[SchemeRows, ...]:
     """Return the parts of parameter `name`, from the number of rows and the scheme of each."""
     base = name.removesuffix("weight")
     names = [name] if len(given) == 1 else [f"{base}{i}.weight" for i in range(len(given))]
-    return tuple(Rows(own, rows, scheme) for own, (rows, scheme) in zip(names, given, strict=True))
+    return tuple(
+        SchemeRows(own, rows, scheme) for own, (rows, scheme) in zip(names, given, strict=True)
+    )
 
 
 def to_json(own: Own) -> dict[str, list[list[Any]]]:
@@ -41,7 +43,7 @@ def to_json(own: Own) -> dict[str, list[list[Any]]]:
     return {name: [[p.rows, p.scheme.name] for p in own_parts] for name, own_parts in own.items()}
 
 
-def from_json(written: Mapping[str, Any]) -> dict[str, tuple[Rows, ...]]:
+def from_json(written: Mapping[str, Any]) -> dict[str, tuple[SchemeRows, ...]]:
     """Read what `to_json` wrote.
 
     Raises:

@@ -28,7 +28,7 @@ from wherry.targets.target import find as find_target
 
 from ..choices import with_dtypes
 from ..library.build import Deployment, build_library
-from ..library.export import Program, export
+from ..library.export import ExportedProgram, export
 from ..library.opened import open_library
 from ..load import Described
 
@@ -44,7 +44,7 @@ Linear = Callable[[str, Floats, Ids], Floats]
 class Captured:
     """The program of a model, and the names of the weights that it calls back for."""
 
-    program: Program
+    program: ExportedProgram
     weights: tuple[str, ...]
 
     @classmethod
@@ -126,7 +126,7 @@ def _captured_by(linear: Linear) -> Iterator[None]:
 
 @contextmanager
 def _compiled(
-    program: Program, described: Described, scheme: Scheme, texts: Sequence[Sequence[int]]
+    program: ExportedProgram, described: Described, scheme: Scheme, texts: Sequence[Sequence[int]]
 ) -> Iterator[Any]:
     """Compile the program for this machine's CPU and these texts; yield its virtual machine."""
     total = sum(map(len, texts))

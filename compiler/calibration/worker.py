@@ -16,7 +16,7 @@ from wherry.quant.blocks import BlockQuant
 from wherry.quant.feedback import Feedback
 from wherry.quant.grid import Grid
 from wherry.quant.group import GroupQuant
-from wherry.quant.plan import Rows
+from wherry.quant.plan import SchemeRows
 from wherry.quant.scheme import EXACT, Encoder, Scheme, store
 
 from ..allocation import TIED_SHARE
@@ -41,7 +41,7 @@ class Worker:
     done: dict[str, int] = field(default_factory=dict)  # weights of each name
     last: tuple[str, dict[str, NDArray[Any]]] = ("", {})  # the last parameter that `stored` read
 
-    def _parts(self, name: str) -> tuple[Rows, ...]:
+    def _parts(self, name: str) -> tuple[SchemeRows, ...]:
         return self.encoding.parts(name, self.plans[name].shape)
 
     def linear(self, name: str, x: Floats, ids: Ids) -> Floats:
@@ -175,19 +175,19 @@ class Worker:
         raise AssertionError(f"no parameter stores {name}")
 
 
-def _grid(part: Rows) -> Grid:
+def _grid(part: SchemeRows) -> Grid:
     scheme: Scheme = part.scheme
     assert isinstance(scheme, GroupQuant | BlockQuant), "all that are encoded have grids"
     return scheme.grid
 
 
-def _of(part: Rows, arrays: Stored) -> dict[str, NDArray[Any]]:
+def _of(part: SchemeRows, arrays: Stored) -> dict[str, NDArray[Any]]:
     """Return the arrays of a part by name suffix."""
     prefix = part.name.removesuffix("weight")
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 
-def _searched(part: Rows, rows: Floats) -> Floats:
+def _searched(part: SchemeRows, rows: Floats) -> Floats:
     """Return rows as they are after they were encoded by search."""
     scheme = part.scheme
     if not scheme.quantizes(part.name, rows.shape):

@@ -18,7 +18,7 @@ from wherry.hub.file_names import DRAFT_HEAD, GGUF_RECORD, MISTRAL_RECORD, OLDER
 from wherry.hub.folder import optional_json, read_json
 from wherry.hub.sentence_transformers import SentenceFiles
 
-from .quantized.recognise import Quantized, recognise
+from .quantized.recognise import QuantizationSettings, recognise
 from .text_part import text_part
 
 CONFIG, TOKENIZER, TEMPLATE = "config.json", "tokenizer.json", "chat_template.jinja"
@@ -57,7 +57,8 @@ class ModelFolder:
     config: Mapping[str, Any]  # content of config.json
     # config.json of the text model alone; None: the folder has no vision or audio models.
     text: Mapping[str, Any] | None
-    quantized: Quantized | None  # how the weights are quantized; None: they are not, or in GGUF
+    # How the weights are quantized; None: they are not, or in GGUF.
+    quantized: QuantizationSettings | None
     head: Head | None  # of wherry-head.json, in folders that a conversion or compilation wrote
     sentence: SentenceFiles  # of sentence-transformers
     tokenizer_config: Mapping[str, Any]  # content of tokenizer_config.json

@@ -17,7 +17,7 @@ from .joined import with_others
 from .pickled import open_pickled
 from .quantized.checkpoint import open_quantized
 from .quantized.mxfp4 import open_mxfp4
-from .quantized.recognise import OF_EXPERTS, Quantized
+from .quantized.recognise import OF_EXPERTS, QuantizationSettings
 from .safetensors import open_safetensors
 from .tensors import Checkpoint
 
@@ -56,7 +56,7 @@ def _with_draft_head(folder: Path, model: ModelFolder, head: ModelFolder) -> Che
     return with_others(main, others)
 
 
-def open_weights(folder: Path, quantized: Quantized | None = None) -> Checkpoint:
+def open_weights(folder: Path, quantized: QuantizationSettings | None = None) -> Checkpoint:
     """Open the weight files in a folder; quantized weights are read as float matrices.
 
     They are `model.safetensors`, or the shards that its index lists, or, if neither exists,

@@ -36,14 +36,14 @@ NOTHING = KeptSchemes()  # everything is encoded
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedSchemes:
     """The schemes of a target that a conversion may use besides the one that was asked for."""
 
     keep: KeptSchemes | None = None  # the checkpoint's, in which weights stay; None: all
     types: Collection[str] = tuple(TYPES)  # names of the block types that a mix may choose from
 
 
-ANY = Allowed()
+ANY = AllowedSchemes()
 
 
 class KeptRows(Protocol):

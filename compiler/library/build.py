@@ -36,7 +36,7 @@ from .candidates import CHOICE, add_candidates
 from .candidates import ENTRY as CANDIDATES
 from .device_limits import require_limits
 from .device_sources import device_sources
-from .export import Program
+from .export import ExportedProgram
 
 DRAFT_ROWS = 16
 # TVM passes that are skipped on CPUs: compacting buffers and merging common subexpressions take a
@@ -95,7 +95,7 @@ class Library:
 
 
 def build_library(
-    program: Program,
+    program: ExportedProgram,
     target: TargetPreset,
     deployment: Deployment,
     out: Path | None,

@@ -42,7 +42,7 @@ SOURCES = {"source_lengths": "rs"}  # of models that read a source, before the l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class ExportedProgram:
     """A float model as a module: `forward(*batch, *parameters)` -> the results of `entries`.
 
     `Quantize` replaces weights by what `quantization` stores, `PagedKV` and `RecurrentState` add
@@ -164,7 +164,7 @@ def export(
     entries: tuple[str, ...] = ("forward",),
     traits: DeviceTraits = DeviceTraits(),
     own: Own | None = None,
-) -> Program:
+) -> ExportedProgram:
     """Export one model as a Relax module.
 
     Args:
@@ -200,7 +200,7 @@ def export(
     floats = {n: "float32" if n in exact else scheme.float_dtype for n, _ in params}
     floats |= {name: parts[0].scheme.float_dtype for name, parts in (own or {}).items()}
     stored = stored_dtypes(mod, quantization)
-    return Program(
+    return ExportedProgram(
         mod=mod,
         entries=entries,
         quantization=quantization,

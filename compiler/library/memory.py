@@ -8,7 +8,7 @@ from typing import Any
 
 from wherry.passes.recurrent_state import DTYPE
 
-from .export import Program
+from .export import ExportedProgram
 
 # bytes of one element
 _SIZES = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}
@@ -20,7 +20,10 @@ def bytes_of(shape: Sequence[int], dtype: str) -> int:
 
 
 def declared(
-    params: Sequence[Sequence[dict[str, Any]]], workspace: int, program: Program, page_size: int
+    params: Sequence[Sequence[dict[str, Any]]],
+    workspace: int,
+    program: ExportedProgram,
+    page_size: int,
 ) -> dict[str, int]:
     """Return the bytes of a run by purpose, an upper bound for every library of the folder.
 

@@ -16,7 +16,7 @@ from wherry.targets.webgpu_buffers import limits_for
 
 from ..load import Described
 from .build import Deployment, Library, build_library
-from .export import Program
+from .export import ExportedProgram
 from .memory import bytes_of
 
 # Arguments: CPU level ("" if there is only one), phase, and the phase's result: a module, or
@@ -37,7 +37,7 @@ class Libraries:
 
 def build_libraries(
     folder: Path,
-    program: Program,
+    program: ExportedProgram,
     target: TargetPreset,
     deployment: Deployment,
     described: Described,

@@ -18,8 +18,8 @@ from wherry.machine.cpu import cpu_features
 from wherry.ops.blocks import TRELLIS
 
 from ..search import Floats
-from .kernels import Kernels
-from .vectors import Vectors
+from .kernels import TrellisKernels
+from .vectors import SimdVectors
 
 # LLVM's levels of x86-64 with wide vectors: their lanes, and what Linux calls what they need.
 LEVELS = {
@@ -85,7 +85,7 @@ def _run(name: str, bits: int, arrays: Sequence[Floats], output: Result) -> Resu
 
 @cache
 def _kernel(name: str, bits: int, group: int, level: str) -> Any:
-    kernels = Kernels(Vectors(_lanes(level)), bits, group)
+    kernels = TrellisKernels(SimdVectors(_lanes(level)), bits, group)
     function = getattr(kernels, name)().with_attr("global_symbol", name)
     target = Target({"kind": "llvm", **({"mcpu": level} if level else {})})
     return tvm.compile(tvm.IRModule({name: function}), target)[name]

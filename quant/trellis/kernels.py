@@ -19,17 +19,17 @@ from tvm.script import tirx as T
 
 from wherry.ops.blocks import TRELLIS, WINDOW_BITS
 
-from .vectors import Expr, Parameter, Vectors, each, function
+from .vectors import Expr, Parameter, SimdVectors, each, function
 
 _INFINITY = 0x7F800000  # bits of the float32
 _MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Kernels:
+class TrellisKernels:
     """The kernels for integers of some bits in groups of some weights."""
 
-    v: Vectors
+    v: SimdVectors
     bits: int
     group: int
 
@@ -171,7 +171,7 @@ class Kernels:
 class _Search:
     """The best paths into each state."""
 
-    def __init__(self, own: Kernels) -> None:
+    def __init__(self, own: TrellisKernels) -> None:
         v = own.v
         self._own, self._mask = own, own.branches - 1
         self.table = v.buffer(len(TRELLIS))  # values of windows
@@ -273,7 +273,7 @@ class _Search:
 class _Errors:
     """What makes up in each column for the errors of the path into each state."""
 
-    def __init__(self, own: Kernels) -> None:
+    def __init__(self, own: TrellisKernels) -> None:
         self._own = own
         self._sums = own.v.buffer(own.group * own.states)
 

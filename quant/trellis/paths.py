@@ -26,7 +26,7 @@ Integers = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Feedback:
+class GroupFeedback:
     """How the errors of a group's columns are passed on within it; see `feedback.py`.
 
     Args:
@@ -51,7 +51,7 @@ def windows(q: NDArray[np.integer], bits: int, group: int) -> NDArray[np.intp]:
 
 
 def best_path(
-    w: Floats, scale: Floats, importance: Floats, bits: int, feedback: Feedback | None = None
+    w: Floats, scale: Floats, importance: Floats, bits: int, feedback: GroupFeedback | None = None
 ) -> Integers:
     """Return the windows [group, n] of the integers of groups with the least error.
 

@@ -15,7 +15,7 @@ Parameter = tuple[str, Sequence[int | str], str]  # name, shape (a string is a s
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class SimdVectors:
     """Vectors of some lanes."""
 
     lanes: int

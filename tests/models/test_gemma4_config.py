@@ -7,7 +7,7 @@ import pytest
 from wherry.errors import ModelError
 from wherry.models.arch import read_config
 from wherry.models.families.gemma4_text import Gemma4Config
-from wherry.passes.kv_cache import Group, KVCache
+from wherry.passes.kv_cache import KVCache, KvGroup
 
 SMALL = {
     "hidden_size": 64,
@@ -83,7 +83,7 @@ def test_layers_that_share_keep_nothing():
     assert [s.kv for s in layers] == ["both"] * 8 + ["none"] * 4
     assert [s.cache for s in layers] == [*range(8), 7, 7, 7, 5]
     cache = KVCache.of(layers, "float32")
-    assert cache.groups == (Group(None, (5,)), Group(64, (0, 1, 2, 3, 4, 6, 7)))
+    assert cache.groups == (KvGroup(None, (5,)), KvGroup(64, (0, 1, 2, 3, 4, 6, 7)))
 
 
 def test_a_context_within_the_window_leaves_one_group_with_pages_of_two_shapes():

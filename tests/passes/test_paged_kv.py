@@ -11,7 +11,7 @@ from tvm.ir import assert_structural_equal
 from wherry.errors import UsageError
 from wherry.ops import AttentionShape
 from wherry.ops.tags import CACHED_ATTENTION
-from wherry.passes.kv_cache import Group, KVCache, State
+from wherry.passes.kv_cache import KVCache, KvGroup, State
 from wherry.passes.paged_kv import PagedKV, cached_attentions, specs
 from wherry.passes.references.paged import attention, rope_append
 
@@ -117,7 +117,7 @@ def test_before_and_after():
 def test_latents_are_stored_once_where_kernels_read_them_so(once, planes):
     latent = replace(SHAPE, kv_heads=1, latent=True)
     cache = KVCache.of([latent, replace(latent, cache=1)], "float16", latents_once=once)
-    assert cache.groups == (Group(None, (0, 1)),)
+    assert cache.groups == (KvGroup(None, (0, 1)),)
     assert cache.state == (State(0, (0, 1), (planes, 1, 16, E), "float16"),)
 
 

@@ -11,9 +11,9 @@ from wherry.machine.cpu import cpu_features
 from wherry.ops.blocks import TRELLIS, TRELLIS_FACTORS
 from wherry.quant import search
 from wherry.quant.trellis import compiled
-from wherry.quant.trellis.kernels import Kernels
-from wherry.quant.trellis.paths import Feedback, best_path, best_trellis_scales, windows
-from wherry.quant.trellis.vectors import Vectors
+from wherry.quant.trellis.kernels import TrellisKernels
+from wherry.quant.trellis.paths import GroupFeedback, best_path, best_trellis_scales, windows
+from wherry.quant.trellis.vectors import SimdVectors
 from wherry.targets.kernels.cpu import Isa
 
 from ..support.aarch64 import require_tools
@@ -78,7 +78,7 @@ def test_errors_are_passed_on_along_each_path(bits):
         e = w - decoded
         return np.einsum("...in,ij,...jn->...n", e, products, e)
 
-    feedback = Feedback(w, (factor / own).astype(np.float32))
+    feedback = GroupFeedback(w, (factor / own).astype(np.float32))
     passed = error(VALUES[best_path(w, scale, own.astype(np.float32) ** 2, bits, feedback)] * scale)
     alone = error(VALUES[best_path(w, scale, np.ones(5, np.float32), bits)] * scale)
     best = error(every[:, :, None] * scale).min(0)
@@ -120,7 +120,7 @@ def test_the_paths_with_feedback_are_those_of_numpy(bits, level):
     w, scale, importance = groups(301)
     rng = np.random.default_rng(2)
     ratios = np.triu(rng.standard_normal((32, 32)) * 0.3, 1).astype(np.float32)
-    feedback = Feedback(w * np.float32(0.98), ratios)
+    feedback = GroupFeedback(w * np.float32(0.98), ratios)
     fast = best_path(w, scale, importance, bits, feedback)
     expected = reference.best_path(w, scale, importance, bits, feedback)
     assert (fast == expected).all(0).mean() > 0.98
@@ -155,10 +155,10 @@ def test_arm_finds_the_same(bits, tmp_path):
     w, scale, _ = groups(16)
     one = np.ones(32, np.float32)
     machine = ArmMachine(Isa(lanes=4, registers=32, fma=True), (), "cortex-a53", tmp_path)
-    path = machine.build(Kernels(Vectors(4), bits, 32).path())
+    path = machine.build(TrellisKernels(SimdVectors(4), bits, 32).path())
     best = path(w, scale, one, np.empty(w.shape, np.uint8))[-1]
     np.testing.assert_array_equal(best, reference.best_path(w, scale, one, bits))
-    ratios = machine.build(Kernels(Vectors(4), bits, 32).ratios())
+    ratios = machine.build(TrellisKernels(SimdVectors(4), bits, 32).ratios())
     tried = np.stack([scale, scale * np.float32(1.1)])
     best = ratios(w, tried, one, VALUES, np.empty(16, np.float32))[-1]
     np.testing.assert_array_equal(best, compiled.best_ratios(w, tried, one, bits))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from wherry.ops.blocks import TRELLIS
 from wherry.quant.search import Floats
-from wherry.quant.trellis.paths import Feedback
+from wherry.quant.trellis.paths import GroupFeedback
 
 _VALUES = np.array(TRELLIS, np.float32)
 Integers = NDArray[np.uint8]
@@ -53,7 +53,7 @@ class _Search:
 
 
 def best_path(
-    w: Floats, scale: Floats, importance: Floats, bits: int, feedback: Feedback | None = None
+    w: Floats, scale: Floats, importance: Floats, bits: int, feedback: GroupFeedback | None = None
 ) -> Integers:
     """Return the windows [group, n] of the best paths."""
     (columns, n), branches = w.shape, 2**bits

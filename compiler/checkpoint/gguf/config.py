@@ -7,10 +7,10 @@ from typing import Any
 
 from wherry.errors import ModelError, listing, shown
 
-from .architectures.family import Family
+from .architectures.family import GgufFamily
 from .architectures.own_fields import OWN
 from .fields import Fields
-from .header import Header, StoredTensor
+from .header import Header, TensorEntry
 from .rope import rope
 
 # Metadata fields of every architecture -> fields of config.json.
@@ -28,7 +28,7 @@ _NO_EFFECT = (
 
 
 def config_of(
-    header: Header, tensors: Mapping[str, StoredTensor], family: Family
+    header: Header, tensors: Mapping[str, TensorEntry], family: GgufFamily
 ) -> dict[str, Any]:
     """Return the fields of config.json.
 
@@ -58,7 +58,9 @@ def config_of(
     return config
 
 
-def _common(fields: Fields, tensors: Mapping[str, StoredTensor], family: Family) -> dict[str, Any]:
+def _common(
+    fields: Fields, tensors: Mapping[str, TensorEntry], family: GgufFamily
+) -> dict[str, Any]:
     """Return the fields that every family has."""
     gguf_name, hf_name = family.epsilon
     config: dict[str, Any] = {
@@ -80,7 +82,7 @@ def _common(fields: Fields, tensors: Mapping[str, StoredTensor], family: Family)
     return config
 
 
-def _heads(fields: Fields, family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
+def _heads(fields: Fields, family: GgufFamily, config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of heads and of their dimensions."""
     heads_config: dict[str, Any] = {}
     if "attention.head_count_kv" not in family.varying:
@@ -111,7 +113,7 @@ def _rotating(config: Mapping[str, Any]) -> int:
     return next((int(config[n]) for n in names if config.get(n)), _usual(config))
 
 
-def _refuse(fields: Fields, family: Family) -> None:
+def _refuse(fields: Fields, family: GgufFamily) -> None:
     """Report what would make another model of the file, and all fields that were not read."""
     if not fields.flag("attention.causal", True) or fields.integer("pooling_type", 0):
         fields.problems.append("it computes embeddings or scores; of GGUF, chat models are read")

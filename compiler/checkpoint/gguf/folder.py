@@ -25,7 +25,7 @@ from .header import Header
 from .opening import GgufModel, files_of, open_model
 from .reencoding import common, nearest
 from .tokenizer import build
-from .vocabulary import Vocabulary, vocabulary_of
+from .vocabulary import GgufVocabulary, vocabulary_of
 
 _TEMPLATE = "tokenizer.chat_template"
 _SAMPLING = {  # metadata field general.sampling.NAME -> field of generation_config.json
@@ -97,7 +97,7 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def _generation(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
+def _generation(header: Header, vocabulary: GgufVocabulary) -> dict[str, Any]:
     """Return generation_config.json: the end tokens, and sampling parameters from the metadata."""
     prefix = "general.sampling."
     given = {
@@ -108,7 +108,7 @@ def _generation(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
     return {"eos_token_id": list(vocabulary.ends), **given}
 
 
-def _tokenizer_config(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
+def _tokenizer_config(header: Header, vocabulary: GgufVocabulary) -> dict[str, Any]:
     """Return tokenizer_config.json: special tokens, and the chat template if there is one."""
     config: dict[str, Any] = {
         f"{role}_token": text

@@ -35,7 +35,7 @@ _STRING, _ARRAY = 8, 9
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTensor:
+class TensorEntry:
     """The name, shape, type and location of a tensor in a file."""
 
     path: Path
@@ -56,7 +56,7 @@ class Header:
 
     path: Path
     metadata: MappingProxyType[str, Any]  # numbers, strings, NumPy arrays, lists of strings
-    tensors: tuple[StoredTensor, ...]
+    tensors: tuple[TensorEntry, ...]
     digest: str  # SHA-256 of the header
 
 
@@ -184,7 +184,7 @@ class _Reader:
         # A NumPy bool whose byte is neither 0 nor 1 would have undefined behaviour.
         return raw != 0 if dtype == "?" else raw.view(dtype)
 
-    def tensor(self) -> StoredTensor:
+    def tensor(self) -> TensorEntry:
         """Read a tensor's record; its `offset` is relative to the beginning of the tensor data."""
         name = self.string()
         dimensions = self.number("<I")
@@ -201,9 +201,9 @@ class _Reader:
                 f"{name[:100]!r} has rows of {shape[-1]} values; {layout.name} has blocks of "
                 f"{layout.values}"
             )
-        return StoredTensor(self.path, name, shape, layout, self.number("<Q"))
+        return TensorEntry(self.path, name, shape, layout, self.number("<Q"))
 
-    def placed(self, stored: list[StoredTensor], alignment: int) -> tuple[StoredTensor, ...]:
+    def placed(self, stored: list[TensorEntry], alignment: int) -> tuple[TensorEntry, ...]:
         """Return the tensors with offsets from the beginning of the file.
 
         Checks that names are unique, and that tensors are aligned, do not overlap, and end within

@@ -12,10 +12,10 @@ from typing import Any
 from wherry.errors import ModelError, listing
 from wherry.hub.gguf_files import SPLIT
 
-from .architectures.family import Family, part_of
+from .architectures.family import GgufFamily, part_of
 from .architectures.table import family_of
 from .config import config_of
-from .header import Header, StoredTensor, read_header
+from .header import Header, TensorEntry, read_header
 from .rope import TENSORS as ROPE_TENSORS
 from .tensors import GgufCheckpoint, GgufTensor, parts
 from .types import READ
@@ -27,9 +27,9 @@ class GgufModel:
 
     header: Header  # header of the first file, which contains the metadata
     files: tuple[Path, ...]
-    tensors: Mapping[str, StoredTensor]  # tensors of all files, by their names in GGUF
+    tensors: Mapping[str, TensorEntry]  # tensors of all files, by their names in GGUF
     fingerprint: str  # hash of the files' names, sizes, modification times and headers
-    family: Family
+    family: GgufFamily
     config: Mapping[str, Any]  # fields of config.json
 
     def spare(self, name: str) -> bool:
@@ -72,7 +72,7 @@ def open_model(path: Path) -> GgufModel:
     """
     files = files_of(path)
     headers = [read_header(file) for file in files]
-    tensors: dict[str, StoredTensor] = {}
+    tensors: dict[str, TensorEntry] = {}
     digest = hashlib.sha256()
     for header in headers:
         again = [t.name for t in header.tensors if t.name in tensors]
@@ -122,7 +122,7 @@ def _name(model: GgufModel) -> str:
 
 
 def _under(
-    names: tuple[str, ...], stored: StoredTensor, model: GgufModel
+    names: tuple[str, ...], stored: TensorEntry, model: GgufModel
 ) -> Iterator[tuple[str, GgufTensor]]:
     """Yield the Hugging Face tensors, by name, that one tensor of a file contains."""
     tensor = GgufTensor(

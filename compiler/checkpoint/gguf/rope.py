@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wherry.models.rope import RopeConfig, inv_freq
 
 from .fields import Fields
-from .header import StoredTensor
+from .header import TensorEntry
 
 _FACTORS = "rope_freqs.weight"
 _SHORT, _LONG = "rope_factors_short.weight", "rope_factors_long.weight"
@@ -28,7 +28,7 @@ _ORIGINALS = (8192, 4096, 16384, 32768, 65536, 131072)
 
 def rope(
     fields: Fields,
-    tensors: Mapping[str, StoredTensor],
+    tensors: Mapping[str, TensorEntry],
     head: int,
     config: dict[str, Any],
 ) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _yarn(fields: Fields, original: int) -> dict[str, Any]:
     return parameters | ({"original_max_position_embeddings": original} if original else {})
 
 
-def _factors(fields: Fields, tensor: StoredTensor, rotated: int) -> list[float]:
+def _factors(fields: Fields, tensor: TensorEntry, rotated: int) -> list[float]:
     """Read the divisors of the RoPE frequencies from a tensor float32 [rotated / 2]."""
     if tensor.shape != (rotated // 2,) or tensor.layout.name != "F32":
         fields.problems.append(

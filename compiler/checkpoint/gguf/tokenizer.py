@@ -24,13 +24,13 @@ from tokenizers import (
 from wherry.errors import ModelError, shown
 
 from .pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
-from .vocabulary import Kind, Vocabulary
+from .vocabulary import GgufVocabulary, Kind
 
 _SPACE = "\u2581"  # character that represents a space in SentencePiece's tokens
 _PART = "##"  # prefix of WordPiece tokens that continue a word
 
 
-def build(vocabulary: Vocabulary) -> Tokenizer:
+def build(vocabulary: GgufVocabulary) -> Tokenizer:
     """Return the tokenizer of a vocabulary.
 
     Raises:
@@ -54,7 +54,7 @@ def build(vocabulary: Vocabulary) -> Tokenizer:
     return tokenizer
 
 
-def _bpe(vocabulary: Vocabulary) -> Tokenizer:
+def _bpe(vocabulary: GgufVocabulary) -> Tokenizer:
     """Return a tokenizer with byte-level BPE, or with BPE over characters.
 
     The pre-tokenization rule that the vocabulary names decides between them.
@@ -96,7 +96,7 @@ def set_split(tokenizer: Tokenizer, rule: PreTokenizer) -> None:
     tokenizer.decoder = _of_pieces(prefix=False)
 
 
-def _spm(vocabulary: Vocabulary) -> Tokenizer:
+def _spm(vocabulary: GgufVocabulary) -> Tokenizer:
     """Return a tokenizer with SentencePiece's BPE.
 
     Each step merges the two adjacent tokens whose concatenation has the highest score.
@@ -114,7 +114,7 @@ def _spm(vocabulary: Vocabulary) -> Tokenizer:
 
 
 def _of_characters(
-    vocabulary: Vocabulary, ids: dict[str, int], merges: list[tuple[str, str]]
+    vocabulary: GgufVocabulary, ids: dict[str, int], merges: list[tuple[str, str]]
 ) -> models.BPE:
     """Return BPE over characters.
 
@@ -127,7 +127,7 @@ def _of_characters(
     )
 
 
-def _merges(vocabulary: Vocabulary, ids: Mapping[str, int]) -> list[tuple[str, str]]:
+def _merges(vocabulary: GgufVocabulary, ids: Mapping[str, int]) -> list[tuple[str, str]]:
     """Return the pairs of tokens that concatenate to a token, by descending score of the result."""
     scores = vocabulary.scores
     assert scores is not None
@@ -143,7 +143,7 @@ def _merges(vocabulary: Vocabulary, ids: Mapping[str, int]) -> list[tuple[str, s
     return [(left, right) for *_, left, right in sorted(ranked)]
 
 
-def _word_piece(vocabulary: Vocabulary) -> Tokenizer:
+def _word_piece(vocabulary: GgufVocabulary) -> Tokenizer:
     """Return BERT's WordPiece tokenizer.
 
     GGUF marks tokens that begin a word, tokenizer.json those that continue one.
@@ -165,7 +165,7 @@ def _word_piece(vocabulary: Vocabulary) -> Tokenizer:
 
 
 # Functions that build a tokenizer, by the value of `tokenizer.ggml.model`.
-_BUILDERS: Mapping[str, Callable[[Vocabulary], Tokenizer]] = {
+_BUILDERS: Mapping[str, Callable[[GgufVocabulary], Tokenizer]] = {
     "gpt2": _bpe,
     "gemma4": _bpe,
     "llama": _spm,
@@ -173,7 +173,7 @@ _BUILDERS: Mapping[str, Callable[[Vocabulary], Tokenizer]] = {
 }
 
 
-def _ids(vocabulary: Vocabulary) -> dict[str, int]:
+def _ids(vocabulary: GgufVocabulary) -> dict[str, int]:
     """Return the id of each token."""
     return {token: i for i, token in enumerate(vocabulary.tokens)}
 
@@ -198,7 +198,7 @@ def _of_pieces(prefix: bool) -> tokenizers.decoders.Decoder:
 
 def _process(
     tokenizer: Tokenizer,
-    vocabulary: Vocabulary,
+    vocabulary: GgufVocabulary,
     *,
     bos: bool,
     eos: bool,
@@ -229,7 +229,7 @@ def _process(
     )
 
 
-def _add_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
+def _add_tokens(tokenizer: Tokenizer, vocabulary: GgufVocabulary) -> None:
     """Register special and user-defined tokens, which are matched before the text is split."""
     tokens, kinds = vocabulary.tokens, vocabulary.kinds
     special = np.flatnonzero(np.isin(kinds, (Kind.CONTROL, Kind.UNKNOWN)))

@@ -49,7 +49,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
+class GgufVocabulary:
     """The tokens, in the order of their ids; all texts are distinct."""
 
     model: str  # tokenizer model: "gpt2", "llama", "bert", ...
@@ -67,7 +67,7 @@ class Vocabulary:
         return self.tokens[self.roles[role]] if role in self.roles else None
 
 
-def vocabulary_of(header: Header) -> Vocabulary:
+def vocabulary_of(header: Header) -> GgufVocabulary:
     """Read the vocabulary from the metadata of a file.
 
     Raises:
@@ -113,7 +113,7 @@ def vocabulary_of(header: Header) -> Vocabulary:
     named = [i for i, token in enumerate(tokens) if token in _ENDS]
     kinds[named] = Kind.CONTROL  # some files say that they are text, which would be split
     ends = [*(ids[name] for name in _ENDING if name in ids), *named]
-    return Vocabulary(
+    return GgufVocabulary(
         model=str(model),
         pre=str(pre),
         tokens=_distinct(tokens),

@@ -20,7 +20,7 @@ from ..tensors import Checkpoint, TensorFile
 from .matrix import Matrix
 from .offered import offered
 from .pieces import Pieces
-from .recognise import Quantized
+from .recognise import QuantizationSettings
 
 _EXACT = ("q0f32", "exact")  # names of schemes that have every value
 
@@ -69,7 +69,7 @@ class QuantizedCheckpoint(Checkpoint):
         return precision_note(self, scheme, kept)
 
 
-def open_quantized(raw: Checkpoint, quantized: Quantized) -> QuantizedCheckpoint:
+def open_quantized(raw: Checkpoint, quantized: QuantizationSettings) -> QuantizedCheckpoint:
     """Return the float view of a quantized checkpoint; only headers are read.
 
     Raises:

@@ -44,7 +44,7 @@ _MODELOPT_ALGORITHMS = ("FP8", "NVFP4", "MIXED_PRECISION", None)
 
 
 @dataclass(frozen=True, slots=True)
-class Quantized:
+class QuantizationSettings:
     """How the weights of a folder are quantized."""
 
     method: str  # a key of READERS, or OF_EXPERTS
@@ -79,7 +79,7 @@ class Quantized:
         pieces.require_none_wrong(self.name)
 
 
-def recognise(folder: Path, config: Mapping[str, Any]) -> Quantized | None:
+def recognise(folder: Path, config: Mapping[str, Any]) -> QuantizationSettings | None:
     """Return how the weights of a folder with a config.json are quantized; None: they are not.
 
     Raises:
@@ -103,7 +103,9 @@ def recognise(folder: Path, config: Mapping[str, Any]) -> Quantized | None:
     return None
 
 
-def _of_settings(path: Path, field: str, settings: Any, method: str = "") -> Quantized | None:
+def _of_settings(
+    path: Path, field: str, settings: Any, method: str = ""
+) -> QuantizationSettings | None:
     """Return the format that a field of a JSON file describes."""
     if not isinstance(settings, Mapping):
         raise ModelError(f"{path} has {field} {repr(settings)[:100]}; it is an object.")
@@ -111,13 +113,13 @@ def _of_settings(path: Path, field: str, settings: Any, method: str = "") -> Qua
     if named is None and "quantization_status" in settings:  # compressed-tensors before 0.5
         named = "compressed-tensors"
     if named == OF_EXPERTS:
-        return Quantized(named, settings)
+        return QuantizationSettings(named, settings)
     algorithm = settings.get("quant_algo")
     if named == "modelopt" and algorithm not in _MODELOPT_ALGORITHMS:
         raise ModelError(_unknown(path, f"ModelOpt's {repr(algorithm)[:100]}"))
     if not isinstance(named, str) or named not in READERS:
         raise ModelError(_unknown(path, f"{field} with quant_method {repr(named)[:100]}"))
-    return Quantized(named, settings)
+    return QuantizationSettings(named, settings)
 
 
 def _unknown(path: Path, what: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from wherry.compiler.api import Allowed, convert_model
+from wherry.compiler.api import AllowedSchemes, convert_model
 from wherry.compiler.calibration import choice, encode, worker
 from wherry.compiler.calibration.program import Captured, run
 from wherry.compiler.checkpoint.assemble import blocks
@@ -24,7 +24,7 @@ from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import own_of
 from wherry.quant.feedback import Feedback
 from wherry.quant.mix import base_of, mix_of
-from wherry.quant.plan import Rows
+from wherry.quant.plan import SchemeRows
 from wherry.quant.scheme import TYPES, find
 
 from ...cli.test_commands import write_tokenizer
@@ -53,7 +53,7 @@ def decoded(folder: Path, name: str, rows: int, columns: int) -> np.ndarray:
     """Return the weight that a converted folder has, of one part or several."""
     state, parts = load_state(folder), own_of(folder).get(name)
     pieces = []
-    for part in parts or (Rows(name, rows, find("q4f16_1")),):
+    for part in parts or (SchemeRows(name, rows, find("q4f16_1")),):
         prefix = part.name.removesuffix("weight")
         own = {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
         pieces.append(part.scheme.decode(own, columns))
@@ -168,7 +168,7 @@ def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
     write_tokenizer(source)
     (source / "mill.txt").write_text(TEXT)
     state = {name: p.detach().numpy() for name, p in model.named_parameters()}
-    own = {"quant": quant, "allowed": Allowed(types=frozenset(TYPES))}
+    own = {"quant": quant, "allowed": AllowedSchemes(types=frozenset(TYPES))}
     folders = {
         kind: convert_model(str(source), tmp_path / kind, calibration=text, **own)
         for kind, text in (("searched", "none"), ("calibrated", str(source / "mill.txt")))

@@ -11,7 +11,7 @@ import pytest
 
 from wherry.compiler.api import convert_model, name_of
 from wherry.compiler.checkpoint.gguf.opening import open_gguf
-from wherry.compiler.checkpoint.kept import NOTHING, Allowed, KeptSchemes
+from wherry.compiler.checkpoint.kept import NOTHING, AllowedSchemes, KeptSchemes
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import label_of, own_of
 from wherry.errors import ModelError
@@ -35,7 +35,7 @@ def test_the_nearest_scheme(kind, scheme, note, tmp_path, caplog):
     sizes = {"size": 256, "inner": 256} if kind == "TQ2_0" else {}
     file = writing.llama(tmp_path / "m.gguf", kind=kind, layers=1, **sizes)
     with caplog.at_level(logging.WARNING):
-        out = convert_model(str(file), tmp_path / "out", allowed=Allowed(NOTHING))
+        out = convert_model(str(file), tmp_path / "out", allowed=AllowedSchemes(NOTHING))
     assert json.loads((out / "wherry-weights.json").read_text())["scheme"] == scheme
     if note:
         assert caplog.messages[0] == note and "re-encoding changed" in caplog.messages[1]
@@ -60,7 +60,7 @@ def test_the_bits_of_the_file_are_kept(tmp_path, caplog):
     """Q, k in one type and v in another, a type that the target lacks, and vectors."""
     file = writing.llama(tmp_path / "m.gguf", kinds=MIXED, size=256, inner=512, layers=1)
     with caplog.at_level(logging.WARNING):
-        out = convert_model(str(file), tmp_path / "out", allowed=Allowed(SOME))
+        out = convert_model(str(file), tmp_path / "out", allowed=AllowedSchemes(SOME))
     line, changed = caplog.messages
     assert "re-encoding changed" in changed
     assert re.fullmatch(

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM
 
 from wherry.compiler.api import convert_model
-from wherry.compiler.checkpoint.kept import Allowed, KeptSchemes
+from wherry.compiler.checkpoint.kept import AllowedSchemes, KeptSchemes
 from wherry.compiler.weight_marker import own_of
 
 from ...support.tiny_models import Runner, compiled, save
@@ -104,7 +104,7 @@ def test_logits(name, tmp_path, caplog):
 def test_what_is_rounded_is_said(name, tmp_path, caplog):
     quantize(tmp_path, CASES[name])
     keep = frozenset({"q4f16_1", "q0f16"})  # as on a target without kernels for MLX
-    convert_model(str(tmp_path), tmp_path / "out", allowed=Allowed(KeptSchemes(keep, keep)))
+    convert_model(str(tmp_path), tmp_path / "out", allowed=AllowedSchemes(KeptSchemes(keep, keep)))
     kind = {"nf4": "bitsandbytes nf4", "mlx-4": "MLX 4-bit"}[name]
     text = f"{tmp_path.name}: {kind} (100%) of the quantized weights are re-encoded as q8f16_1."
     first, second = caplog.messages

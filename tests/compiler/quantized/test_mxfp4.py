@@ -13,7 +13,7 @@ from wherry.compiler.api import convert_model
 from wherry.compiler.checkpoint.assemble import blocks
 from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
-from wherry.compiler.checkpoint.kept import NOTHING, Allowed
+from wherry.compiler.checkpoint.kept import NOTHING, AllowedSchemes
 from wherry.compiler.encoding import read_plan
 from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe
@@ -98,7 +98,7 @@ def test_devices(kind, tmp_path):
 
 def test_where_there_are_no_kernels_a_note_says_so(tmp_path, caplog):
     published(tmp_path)
-    weights = convert_model(str(tmp_path), tmp_path / "out", allowed=Allowed(NOTHING))
+    weights = convert_model(str(tmp_path), tmp_path / "out", allowed=AllowedSchemes(NOTHING))
     assert own_of(weights) == {}
     text = "MXFP4 (100%) of the quantized weights are re-encoded as q4f16_1."
     assert caplog.messages[0] == f"{tmp_path.name}: {text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import changes
-from .family import Family
+from .family import GgufFamily
 from .sparse import GRANITE
 
 # Norms before and after attention and feed-forward -> their names in Gemma 2.
@@ -57,26 +57,26 @@ _BIASES = {"attention_bias": "attn_q.bias"}
 _LLAMA = {**_BIASES, "mlp_bias": "ffn_up.bias"}
 _LAYER_NORM = ("attention.layer_norm_epsilon", "layer_norm_eps")
 
-DENSE: Mapping[str, Family] = {
-    "llama": Family(
+DENSE: Mapping[str, GgufFamily] = {
+    "llama": GgufFamily(
         model_type="llama", classes="LlamaForCausalLM", changes=changes.PAIRED, flags=_LLAMA
     ),
     # Mistral Small from 3.1 on; Ministral 3 has a temperature besides.
-    "mistral3": Family(
+    "mistral3": GgufFamily(
         model_type="mistral",
         classes="MistralForCausalLM",
         fixed={"sliding_window": None},
         changes=changes.PAIRED,
     ),
-    "qwen2": Family(
+    "qwen2": GgufFamily(
         model_type="qwen2",
         classes="Qwen2ForCausalLM",
         fixed={"use_sliding_window": False},
         explicit_head=False,
     ),
-    "qwen3": Family(model_type="qwen3", classes="Qwen3ForCausalLM", flags=_BIASES),
-    "gemma": Family(model_type="gemma", classes="GemmaForCausalLM", changes=changes.SHIFTED),
-    "gemma2": Family(
+    "qwen3": GgufFamily(model_type="qwen3", classes="Qwen3ForCausalLM", flags=_BIASES),
+    "gemma": GgufFamily(model_type="gemma", classes="GemmaForCausalLM", changes=changes.SHIFTED),
+    "gemma2": GgufFamily(
         model_type="gemma2",
         classes="Gemma2ForCausalLM",
         layer=_SANDWICH,
@@ -86,14 +86,14 @@ DENSE: Mapping[str, Family] = {
         },
         changes=changes.SHIFTED,
     ),
-    "gemma3": Family(
+    "gemma3": GgufFamily(
         model_type="gemma3_text",
         classes="Gemma3ForCausalLM",
         layer=_SANDWICH,
         fields={"final_logit_softcapping": "final_logit_softcapping"},
         changes=changes.SHIFTED,
     ),
-    "gemma3n": Family(
+    "gemma3n": GgufFamily(
         model_type="gemma3n_text",
         classes="Gemma3nForCausalLM",
         outer={
@@ -112,7 +112,7 @@ DENSE: Mapping[str, Family] = {
         varying=frozenset({"feed_forward_length"}),
         flags=_BIASES,
     ),
-    "gemma4": Family(
+    "gemma4": GgufFamily(
         model_type="gemma4_text",
         classes="Gemma4ForCausalLM",
         outer=_LAYER_TABLES,
@@ -130,24 +130,26 @@ DENSE: Mapping[str, Family] = {
         flags=_BIASES,
         own_heads=True,
     ),
-    "phi3": Family(
+    "phi3": GgufFamily(
         model_type="phi3",
         classes="Phi3ForCausalLM",
         layer={"ffn_up": "mlp.gate_up_proj"},
         explicit_head=False,
     ),
-    "granite": Family(
+    "granite": GgufFamily(
         model_type="granite",
         classes="GraniteForCausalLM",
         fields=GRANITE,
         changes=changes.PAIRED,
         flags=_LLAMA,
     ),
-    "olmo2": Family(model_type="olmo2", classes="Olmo2ForCausalLM", layer=_AFTER, flags=_BIASES),
-    "smollm3": Family(
+    "olmo2": GgufFamily(
+        model_type="olmo2", classes="Olmo2ForCausalLM", layer=_AFTER, flags=_BIASES
+    ),
+    "smollm3": GgufFamily(
         model_type="smollm3", classes="SmolLM3ForCausalLM", changes=changes.PAIRED, flags=_LLAMA
     ),
-    "seed_oss": Family(
+    "seed_oss": GgufFamily(
         model_type="seed_oss",
         classes="SeedOssForCausalLM",
         layer={"post_attention_norm": "post_attention_layernorm"},
@@ -157,17 +159,17 @@ DENSE: Mapping[str, Family] = {
             "mlp_bias": "ffn_up.bias",
         },
     ),
-    "ernie4_5": Family(
+    "ernie4_5": GgufFamily(
         model_type="ernie4_5", classes="Ernie4_5ForCausalLM", flags={"use_bias": "attn_output.bias"}
     ),
-    "arcee": Family(
+    "arcee": GgufFamily(
         model_type="arcee",
         classes="ArceeForCausalLM",
         fixed={"hidden_act": "relu2"},
         changes=changes.PAIRED,
         flags=_LLAMA,
     ),
-    "glm4": Family(
+    "glm4": GgufFamily(
         model_type="glm4",
         classes="Glm4ForCausalLM",
         layer={
@@ -177,10 +179,10 @@ DENSE: Mapping[str, Family] = {
         },
         flags=_BIASES,
     ),
-    "exaone4": Family(
+    "exaone4": GgufFamily(
         model_type="exaone4", classes="Exaone4ForCausalLM", layer=_AFTER, explicit_head=False
     ),
-    "command-r": Family(
+    "command-r": GgufFamily(
         model_type="cohere",
         classes="CohereForCausalLM",
         fields={"logit_scale": "logit_scale"},
@@ -188,13 +190,13 @@ DENSE: Mapping[str, Family] = {
         epsilon=_LAYER_NORM,
         explicit_head=False,
     ),
-    "cohere2": Family(
+    "cohere2": GgufFamily(
         model_type="cohere2",
         classes="Cohere2ForCausalLM",
         fields={"logit_scale": "logit_scale", "attention.sliding_window": "sliding_window"},
         epsilon=_LAYER_NORM,
     ),
-    "starcoder2": Family(
+    "starcoder2": GgufFamily(
         model_type="starcoder2",
         classes="Starcoder2ForCausalLM",
         layer={"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
@@ -203,7 +205,7 @@ DENSE: Mapping[str, Family] = {
         epsilon=("attention.layer_norm_epsilon", "norm_epsilon"),
         explicit_head=False,
     ),
-    "stablelm": Family(
+    "stablelm": GgufFamily(
         model_type="stablelm",
         classes="StableLmForCausalLM",
         fields={"use_parallel_residual": "use_parallel_residual"},
@@ -211,7 +213,7 @@ DENSE: Mapping[str, Family] = {
         epsilon=_LAYER_NORM,
         explicit_head=False,
     ),
-    "nemotron": Family(
+    "nemotron": GgufFamily(
         model_type="nemotron",
         classes="NemotronForCausalLM",
         fixed={"hidden_act": "relu2"},
@@ -219,14 +221,14 @@ DENSE: Mapping[str, Family] = {
         flags=_LLAMA,
         epsilon=("attention.layer_norm_epsilon", "norm_eps"),
     ),
-    "jais2": Family(
+    "jais2": GgufFamily(
         model_type="jais2",
         classes="Jais2ForCausalLM",
         fixed={"hidden_act": "relu2"},
         flags=_LLAMA,
         epsilon=_LAYER_NORM,
     ),
-    "hunyuan-dense": Family(
+    "hunyuan-dense": GgufFamily(
         model_type="hunyuan_v1_dense",
         classes="HunYuanDenseV1ForCausalLM",
         layer={
@@ -236,8 +238,8 @@ DENSE: Mapping[str, Family] = {
         flags=_BIASES,
     ),
 }
-MINISTRAL3 = Family(
+MINISTRAL3 = GgufFamily(
     model_type="ministral3", classes="Ministral3ForCausalLM", changes=changes.PAIRED
 )
 # OLMo 3 has OLMo 2's architecture, and a window.
-OLMO3 = Family(model_type="olmo3", classes="Olmo3ForCausalLM", layer=_AFTER, flags=_BIASES)
+OLMO3 = GgufFamily(model_type="olmo3", classes="Olmo3ForCausalLM", layer=_AFTER, flags=_BIASES)

@@ -48,7 +48,7 @@ Change = Callable[[GgufTensor, Mapping[str, Any]], GgufTensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class GgufFamily:
     """The conversion rules of one architecture."""
 
     model_type: str  # value of model_type in config.json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import changes
-from .family import Family
+from .family import GgufFamily
 from .sparse import GRANITE, GRANITE_MOE, LOCAL, SMALL
 
 _DELTA = {
@@ -82,8 +82,8 @@ _GRANITE = {
 }
 _LENGTHS = frozenset({"attention.head_count_kv"})
 
-HYBRIDS: Mapping[str, Family] = {
-    "qwen35": Family(
+HYBRIDS: Mapping[str, GgufFamily] = {
+    "qwen35": GgufFamily(
         model_type="qwen3_5_text",
         classes="Qwen3_5ForCausalLM",
         layer=_DELTA,
@@ -91,7 +91,7 @@ HYBRIDS: Mapping[str, Family] = {
         varying=_LENGTHS,
         changes=_DELTA_CHANGES,
     ),
-    "qwen35moe": Family(
+    "qwen35moe": GgufFamily(
         model_type="qwen3_5_moe_text",
         classes="Qwen3_5MoeForCausalLM",
         layer=_DELTA,
@@ -103,7 +103,7 @@ HYBRIDS: Mapping[str, Family] = {
         varying=_LENGTHS,
         changes=_DELTA_CHANGES,
     ),
-    "qwen3next": Family(
+    "qwen3next": GgufFamily(
         model_type="qwen3_next",
         classes="Qwen3NextForCausalLM",
         layer=_NEXT,
@@ -119,7 +119,7 @@ HYBRIDS: Mapping[str, Family] = {
             "ssm_a": changes.logarithm_in_groups,
         },
     ),
-    "lfm2": Family(
+    "lfm2": GgufFamily(
         model_type="lfm2",
         classes="Lfm2ForCausalLM",
         outer=_CONV_OUTER,
@@ -131,7 +131,7 @@ HYBRIDS: Mapping[str, Family] = {
         epsilon=("attention.layer_norm_rms_epsilon", "norm_eps"),
         explicit_head=False,
     ),
-    "lfm2moe": Family(
+    "lfm2moe": GgufFamily(
         model_type="lfm2_moe",
         classes="Lfm2MoeForCausalLM",
         outer=_CONV_OUTER,
@@ -147,7 +147,7 @@ HYBRIDS: Mapping[str, Family] = {
         explicit_head=False,
     ),
     # Granite 4; Bamba, too, whose layers are the same with RoPE and without multipliers.
-    "granitehybrid": Family(
+    "granitehybrid": GgufFamily(
         model_type="granitemoehybrid",
         classes="GraniteMoeHybridForCausalLM",
         layer=_GRANITE,

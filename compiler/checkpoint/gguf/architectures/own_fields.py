@@ -11,10 +11,10 @@ from statistics import NormalDist
 from typing import Any
 
 from ..fields import Fields
-from ..header import StoredTensor
+from ..header import TensorEntry
 
 Config = Mapping[str, Any]  # the fields of config.json that have been converted already
-Tensors = Mapping[str, StoredTensor]  # by their names in GGUF
+Tensors = Mapping[str, TensorEntry]  # by their names in GGUF
 
 _27B = {"gemma2": 46, "gemma3": 62}  # number of layers of the 27B models, see `_query_scale`
 _WINDOW = "attention.sliding_window"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import changes
-from .family import Family
+from .family import GgufFamily
 
 _USED = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok"}
 SMALL = {**_USED, "expert_feed_forward_length": "moe_intermediate_size"}
@@ -59,7 +59,7 @@ _MIXTRAL = {
 _BIASES = {"attention_bias": "attn_q.bias"}
 
 # GGUF files of Mixtral have the architecture "llama" and a field for the number of experts.
-MIXTRAL = Family(
+MIXTRAL = GgufFamily(
     model_type="mixtral",
     classes="MixtralForCausalLM",
     layer=_MIXTRAL,
@@ -67,7 +67,7 @@ MIXTRAL = Family(
     changes=changes.PAIRED,
 )
 # Both are "deepseek2"; the function that scores experts tells them apart.
-DEEPSEEK_V2 = Family(
+DEEPSEEK_V2 = GgufFamily(
     model_type="deepseek_v2",
     classes="DeepseekV2ForCausalLM",
     layer=_LATENT,
@@ -76,7 +76,7 @@ DEEPSEEK_V2 = Family(
     explicit_head=False,
     own_heads=True,
 )
-DEEPSEEK_V3 = Family(
+DEEPSEEK_V3 = GgufFamily(
     model_type="deepseek_v3",
     classes="DeepseekV3ForCausalLM",
     layer=_LATENT,
@@ -85,8 +85,8 @@ DEEPSEEK_V3 = Family(
     explicit_head=False,
     own_heads=True,
 )
-SPARSE: Mapping[str, Family] = {
-    "qwen2moe": Family(
+SPARSE: Mapping[str, GgufFamily] = {
+    "qwen2moe": GgufFamily(
         model_type="qwen2_moe",
         classes="Qwen2MoeForCausalLM",
         fields={
@@ -97,14 +97,14 @@ SPARSE: Mapping[str, Family] = {
         fixed={"use_sliding_window": False, "norm_topk_prob": False},
         explicit_head=False,
     ),
-    "qwen3moe": Family(
+    "qwen3moe": GgufFamily(
         model_type="qwen3_moe",
         classes="Qwen3MoeForCausalLM",
         fields=SMALL,
         fixed={"norm_topk_prob": True},
         flags=_BIASES,
     ),
-    "gpt-oss": Family(
+    "gpt-oss": GgufFamily(
         model_type="gpt_oss",
         classes="GptOssForCausalLM",
         layer={
@@ -115,14 +115,14 @@ SPARSE: Mapping[str, Family] = {
         fields={**LOCAL, "attention.sliding_window": "sliding_window"},
         flags=_BIASES,
     ),
-    "glm4moe": Family(
+    "glm4moe": GgufFamily(
         model_type="glm4_moe",
         classes="Glm4MoeForCausalLM",
         layer={**_CORRECTED, "post_attention_norm": "post_attention_layernorm"},
         fields=_GROUPED,
         flags={**_BIASES, "use_qk_norm": "attn_q_norm.weight"},
     ),
-    "dots1": Family(
+    "dots1": GgufFamily(
         model_type="dots1",
         classes="Dots1ForCausalLM",
         layer=_CORRECTED,
@@ -130,7 +130,7 @@ SPARSE: Mapping[str, Family] = {
         fixed={"sliding_window": None},
         flags=_BIASES,
     ),
-    "exaone-moe": Family(
+    "exaone-moe": GgufFamily(
         model_type="exaone_moe",
         classes="ExaoneMoeForCausalLM",
         layer={**_SHARED, "exp_probs_b.bias": "mlp.e_score_correction_bias"},
@@ -145,7 +145,7 @@ SPARSE: Mapping[str, Family] = {
         },
         ignored=("expert_shared_feed_forward_length",),  # the tensors have it
     ),
-    "afmoe": Family(
+    "afmoe": GgufFamily(
         model_type="afmoe",
         classes="AfmoeForCausalLM",
         layer={
@@ -166,13 +166,13 @@ SPARSE: Mapping[str, Family] = {
         fixed={"mup_enabled": True},
         flags=_BIASES,
     ),
-    "minimax-m2": Family(
+    "minimax-m2": GgufFamily(
         model_type="minimax_m2",
         classes="MiniMaxM2ForCausalLM",
         layer={**_MIXTRAL, "exp_probs_b.bias": "block_sparse_moe.e_score_correction_bias"},
         fields=LOCAL,
     ),
-    "olmoe": Family(
+    "olmoe": GgufFamily(
         model_type="olmoe",
         classes="OlmoeForCausalLM",
         fields=_USED,
@@ -180,7 +180,7 @@ SPARSE: Mapping[str, Family] = {
         flags=_BIASES,
         explicit_head=False,
     ),
-    "granitemoe": Family(
+    "granitemoe": GgufFamily(
         model_type="granitemoe",
         classes="GraniteMoeForCausalLM",
         layer=GRANITE_MOE,
@@ -192,7 +192,7 @@ SPARSE: Mapping[str, Family] = {
         flags=_BIASES,
         changes=changes.PAIRED,
     ),
-    "ernie4_5-moe": Family(
+    "ernie4_5-moe": GgufFamily(
         model_type="ernie4_5_moe",
         classes="Ernie4_5_MoeForCausalLM",
         layer={**_SHARED, "exp_probs_b.bias": "mlp.moe_statics.e_score_correction_bias"},
@@ -207,7 +207,7 @@ SPARSE: Mapping[str, Family] = {
         ignored=("expert_shared_feed_forward_length",),  # the tensors have it
         flags={"use_bias": "attn_output.bias"},
     ),
-    "llama4": Family(
+    "llama4": GgufFamily(
         model_type="llama4_text",
         classes="Llama4ForCausalLM",
         layer={

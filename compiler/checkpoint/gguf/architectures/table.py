@@ -9,12 +9,12 @@ from wherry.errors import ModelError, shown
 
 from ..header import Header
 from .dense import DENSE, MINISTRAL3, OLMO3
-from .family import Family
+from .family import GgufFamily
 from .hybrids import HYBRIDS
 from .sparse import DEEPSEEK_V2, DEEPSEEK_V3, MIXTRAL, SPARSE
 
 # An architecture of several families has one row, and a branch of `_variant`.
-FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[str, GgufFamily] = {
     **DENSE,
     **SPARSE,
     **HYBRIDS,
@@ -24,7 +24,7 @@ _GLM_TOKENS = 154880
 _SIGMOID = 2  # code of `expert_gating_func`
 
 
-def family_of(header: Header) -> Family:
+def family_of(header: Header) -> GgufFamily:
     """Return the family of a file's architecture.
 
     Raises:
@@ -61,7 +61,7 @@ def _no_model(metadata: Mapping[str, Any], architecture: object) -> str:
     return ""
 
 
-def _variant(name: str, metadata: Mapping[str, Any]) -> Family:
+def _variant(name: str, metadata: Mapping[str, Any]) -> GgufFamily:
     """Return the family of an architecture, which the metadata decide if it has several."""
     if name == "llama" and metadata.get("llama.expert_count"):
         return MIXTRAL
