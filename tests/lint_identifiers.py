@@ -41,6 +41,7 @@ WORDS = {
 NAMES = {"Word": "Rule, WeightRule"}
 # No such identifier may stand in these folders and files.
 ENFORCED: tuple[str, ...] = (
+    "compiler/",
     "passes/",
     "quant/",
     "relax_models/",
@@ -48,6 +49,7 @@ ENFORCED: tuple[str, ...] = (
     "targets/",
     "tests/bench/",
     "tests/cli/",
+    "tests/compiler/",
     "tests/models/",
     "tests/packager/",
     "tests/passes/",
