@@ -119,10 +119,9 @@ cxx: $(VENV)/.checked
 FAMILY ?= llama
 TARGET ?= cpu
 one: core
-	$(BIN)/python -m pytest -q -m "nightly or not nightly" --every-device -k "$(FAMILY)" \
-	  $(if $(filter cpu,$(TARGET)),tests/models/test_against_transformers.py)
-	$(BIN)/python -m pytest -q -m "nightly or not nightly" --every-device -k "$(FAMILY) and $(TARGET)" \
-	  tests/models/test_quantized_families.py
+	$(BIN)/python -m pytest -q -m "nightly or not nightly" --every-device \
+	  -k "$(if $(filter cpu,$(TARGET)),[$(FAMILY)],[$(FAMILY)-$(TARGET)])" \
+	  tests/models/test_against_transformers.py tests/models/test_quantized_families.py
 
 # Each part says in build/nightly which commit it passed on, or that it failed.
 NIGHTLY := sanitizers wheels models kernels compiler server apps
