@@ -23,7 +23,7 @@ from .host.running import Running
 from .load.model import LoadedModel
 from .vector_answers import EmbeddingAnswer
 
-Whole = TypeVar("Whole", bound=Shape)
+FullResponse = TypeVar("FullResponse", bound=Shape)
 Record = TypeVar("Record", bound=Shape)
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -171,7 +171,9 @@ class _Endpoint:
         running, sink, ready = await begin(self._model, lambda _: request)
         return AsyncStream(running, sink, (), ready, shaper(kind))
 
-    async def _answer(self, task: Task, fields: dict[str, Any], kind: type[Whole]) -> Whole:
+    async def _answer(
+        self, task: Task, fields: dict[str, Any], kind: type[FullResponse]
+    ) -> FullResponse:
         request = of_arguments(task, fields)
         data = await collect(*await begin(self._model, lambda _: request))
         return shaper(kind)(data)[0]

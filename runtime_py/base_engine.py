@@ -20,7 +20,7 @@ from .load.model import LoadedModel
 from .load.options import LoadOptions
 from .shaped import shaped
 
-Made = TypeVar("Made", bound=Shape)
+AnyShape = TypeVar("AnyShape", bound=Shape)
 Chunk = TypeVar("Chunk")
 SinkT = TypeVar("SinkT")
 
@@ -107,6 +107,6 @@ class BaseStream(Generic[Chunk, SinkT]):
         self._ready.clear()
 
 
-def shaper(kind: type[Made]) -> Callable[[bytes], Sequence[Made]]:
+def shaper(kind: type[AnyShape]) -> Callable[[bytes], Sequence[AnyShape]]:
     """Return a function that makes a list with one record of its JSON."""
     return lambda data: [shaped(kind, json.loads(data))]

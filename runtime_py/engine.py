@@ -21,7 +21,7 @@ from .host.running import Running
 from .load.model import LoadedModel
 from .vector_answers import EmbeddingAnswer
 
-Whole = TypeVar("Whole", bound=Shape)
+FullResponse = TypeVar("FullResponse", bound=Shape)
 Chunk = TypeVar("Chunk", bound=Shape)
 
 
@@ -94,7 +94,7 @@ class _Endpoint:
             raise
         return Stream(running, sink, (), ready, shaper(kind))
 
-    def _answer(self, task: Task, fields: dict[str, Any], kind: type[Whole]) -> Whole:
+    def _answer(self, task: Task, fields: dict[str, Any], kind: type[FullResponse]) -> FullResponse:
         running, sink = self._start(task, fields)
         data: list[bytes] = []
         try:

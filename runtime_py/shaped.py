@@ -11,10 +11,10 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from .answers import Shape, Timings
 from .core.interface import CoreStats
 
-Made = TypeVar("Made", bound=Shape)
+AnyShape = TypeVar("AnyShape", bound=Shape)
 
 
-def shaped(kind: type[Made], value: Mapping[str, Any]) -> Made:
+def shaped(kind: type[AnyShape], value: Mapping[str, Any]) -> AnyShape:
     """Build a dataclass of answers.py from a JSON object; missing fields get their defaults.
 
     Raises:

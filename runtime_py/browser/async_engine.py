@@ -14,7 +14,7 @@ from ..vector_answers import EmbeddingAnswer
 from .bridge import Bridge, Progress
 from .options import split
 
-Whole = TypeVar("Whole", bound=Shape)
+FullResponse = TypeVar("FullResponse", bound=Shape)
 Chunk = TypeVar("Chunk", bound=Shape)
 
 
@@ -88,22 +88,26 @@ class AsyncStream(Generic[Chunk]):
         self.cancel()
 
 
-class Endpoint(Generic[Whole, Chunk]):
+class Endpoint(Generic[FullResponse, Chunk]):
     """An endpoint of the engine in a browser: its `create` runs requests of one kind."""
 
-    def __init__(self, loading: Loading, name: str, whole: type[Whole], chunk: type[Chunk]) -> None:
+    def __init__(
+        self, loading: Loading, name: str, response: type[FullResponse], chunk: type[Chunk]
+    ) -> None:
         self._loading = loading
         self._name = name
-        self._whole = whole
+        self._response = response
         self._chunk = chunk
 
     @overload
     async def create(self, *, stream: Literal[True], **fields: Any) -> AsyncStream[Chunk]: ...
     @overload
-    async def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Whole: ...
+    async def create(
+        self, *, stream: Literal[False] | None = ..., **fields: Any
+    ) -> FullResponse: ...
     async def create(
         self, *, stream: bool | None = None, **fields: Any
-    ) -> Whole | AsyncStream[Chunk]:
+    ) -> FullResponse | AsyncStream[Chunk]:
         """Answer a request; the arguments are the request fields of the npm package.
 
         Returns:
@@ -113,7 +117,7 @@ class Endpoint(Generic[Whole, Chunk]):
             RequestError: an argument is wrong, or the request does not fit the context.
         """
         if not stream:
-            return await _answered(self._loading, self._name, self._whole, fields)
+            return await _answered(self._loading, self._name, self._response, fields)
         bridge = await self._loading.ready()
         request = bridge.next_id()
         try:
@@ -141,8 +145,8 @@ class AsyncEmbeddings:
 
 
 async def _answered(
-    loading: Loading, endpoint: str, kind: type[Whole], fields: dict[str, Any]
-) -> Whole:
+    loading: Loading, endpoint: str, kind: type[FullResponse], fields: dict[str, Any]
+) -> FullResponse:
     """Await a whole response of an endpoint."""
     bridge = await loading.ready()
     request = bridge.next_id()

@@ -26,8 +26,15 @@ Progress = Callable[[str, int, int], None]
 SCRIPT, GRAMMAR = "engine.js", "grammar.js"
 MANIFEST = "wherry.json"
 # Request fields that constrain the output by a grammar.
-_HELD = {"grammar", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "json_schema"}
-_HELD |= {"response_format", "structured_outputs", "tools"}
+_CONSTRAINTS = {
+    "grammar",
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "json_schema",
+}
+_CONSTRAINTS |= {"response_format", "structured_outputs", "tools"}
 _CLASSES: Mapping[str, type[WherryError]] = {
     "damaged_file": ArtifactError,
     "device_lost": ResourceError,
@@ -135,9 +142,9 @@ class Bridge:
 
 async def _prepare(fields: Mapping[str, Any]) -> None:
     """Import the JavaScript modules that only some requests need, such as the one for grammars."""
-    asked = {name for name, value in fields.items() if value}
+    given = {name for name, value in fields.items() if value}
     plain = dict(fields.get("response_format") or {}).get("type", "text") == "text"
-    if asked & _HELD - ({"response_format"} if plain else set()):
+    if given & _CONSTRAINTS - ({"response_format"} if plain else set()):
         await _module(GRAMMAR)
 
 

@@ -14,7 +14,7 @@ from . import async_engine
 from .bridge import Progress, wait
 from .options import split
 
-Whole = TypeVar("Whole", bound=Shape)
+FullResponse = TypeVar("FullResponse", bound=Shape)
 Chunk = TypeVar("Chunk", bound=Shape)
 
 
@@ -47,17 +47,17 @@ class Stream(Generic[Chunk]):
         self._chunks.cancel()
 
 
-class Endpoint(Generic[Whole, Chunk]):
+class Endpoint(Generic[FullResponse, Chunk]):
     """An endpoint of the engine in a browser: its `create` runs requests of one kind."""
 
-    def __init__(self, endpoint: async_engine.Endpoint[Whole, Chunk]) -> None:
+    def __init__(self, endpoint: async_engine.Endpoint[FullResponse, Chunk]) -> None:
         self._endpoint = endpoint
 
     @overload
     def create(self, *, stream: Literal[True], **fields: Any) -> Stream[Chunk]: ...
     @overload
-    def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Whole: ...
-    def create(self, *, stream: bool | None = None, **fields: Any) -> Whole | Stream[Chunk]:
+    def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> FullResponse: ...
+    def create(self, *, stream: bool | None = None, **fields: Any) -> FullResponse | Stream[Chunk]:
         """Answer a request; the arguments are the request fields of the npm package.
 
         Returns:
@@ -69,8 +69,8 @@ class Endpoint(Generic[Whole, Chunk]):
         """
         if stream:
             return Stream(wait(self._endpoint.create(stream=True, **fields)))
-        whole: Whole = wait(self._endpoint.create(stream=False, **fields))
-        return whole
+        response: FullResponse = wait(self._endpoint.create(stream=False, **fields))
+        return response
 
 
 class Embeddings:

@@ -108,10 +108,10 @@ def open_host() -> ctypes.CDLL:
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    found = library.wherry_host_abi_version()
-    if found != ABI_VERSION:
+    version = library.wherry_host_abi_version()
+    if version != ABI_VERSION:
         raise ArtifactError(
-            f"{path} speaks version {found} of the host's ABI, this runtime version "
+            f"{path} speaks version {version} of the host's ABI, this runtime version "
             f"{ABI_VERSION}. Install wherry again, or build it: cmake --workflow dev"
         )
     return library

@@ -129,8 +129,8 @@ class TopTokens(Sequence[tuple[int, float]]):
 
     def __iter__(self) -> Iterator[tuple[int, float]]:
         n = len(self)
-        found = struct.unpack(f"{n}i{n}f", self._numbers)
-        return zip(found[:n], found[n:], strict=True)
+        values = struct.unpack(f"{n}i{n}f", self._numbers)
+        return zip(values[:n], values[n:], strict=True)
 
     @overload
     def __getitem__(self, at: int) -> tuple[int, float]: ...

@@ -21,10 +21,10 @@ from .interface import CoreStats, Event, Finish, Records, SamplingParams, TopTok
 V = TypeVar("V", bound=Sized)
 EVENT_BATCH = 256  # number of events that one call may return
 
-_NOT_FOUND, _NO_SPACE = -2, -10
+_UNKNOWN, _NO_SPACE = -2, -10
 _ERRORS: dict[int, type[WherryError]] = {
     -1: UsageError,  # the C status WHERRY_INVALID_ARGUMENT
-    _NOT_FOUND: ArtifactError,
+    _UNKNOWN: ArtifactError,
     -3: ResourceError,  # the C status WHERRY_OUT_OF_MEMORY
     -4: ArtifactError,  # the C status WHERRY_INCOMPATIBLE
     _NO_SPACE: ResourceError,
@@ -39,12 +39,12 @@ def bind(library: ctypes.CDLL) -> ctypes.CDLL:
     """
     if not hasattr(library, "wherry_abi_version"):
         # a library without `wherry_abi_version` is of version 1, whose functions begin with core_
-        found = 1
+        version = 1
     else:
-        found = library.wherry_abi_version()
-    if found != ABI_VERSION:
+        version = library.wherry_abi_version()
+    if version != ABI_VERSION:
         raise ArtifactError(
-            f"{library._name} speaks version {found} of the core's ABI, this runtime version "
+            f"{library._name} speaks version {version} of the core's ABI, this runtime version "
             f"{ABI_VERSION}. Install wherry again, or build the core: cmake --workflow dev"
         )
     declare(library)
@@ -139,7 +139,7 @@ class NativeCore:
     def abort(self, request_id: int) -> None:
         """Abort a request; implements `Core.abort`."""
         status = self._api.wherry_engine_abort(self._engine, request_id)
-        if status not in (0, _NOT_FOUND):
+        if status not in (0, _UNKNOWN):
             raise self._error("wherry_engine_abort", status)
 
     def add_record(self, request_id: int, tokens: Any, n: int, params: Any) -> None:
@@ -167,10 +167,10 @@ class NativeCore:
         """Return the counters; implements `Core.stats`."""
         raw = records.Stats(size=ctypes.sizeof(records.Stats))
         self._call("wherry_engine_stats", self._engine, byref(raw))
-        found = {f.name: getattr(raw, f.name) for f in fields(CoreStats)}
+        values = {f.name: getattr(raw, f.name) for f in fields(CoreStats)}
         for reason in ("graphs_given_up", "chains_given_up", "disk_problem"):
-            found[reason] = (getattr(raw, reason) or b"").decode(errors="replace")
-        return CoreStats(**found)
+            values[reason] = (getattr(raw, reason) or b"").decode(errors="replace")
+        return CoreStats(**values)
 
     def reset(self) -> None:
         """Abort every request and clear the cache; implements `Core.reset`."""
@@ -221,14 +221,14 @@ class _Arrays:
     """
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[Any, int, Any]] = {}
+        self._arrays: dict[str, tuple[Any, int, Any]] = {}
 
     def of(self, name: str, values: V, make: Callable[[V], Any]) -> Any:
         """Return `make(values)`, or the previous result if `values` is the same object, as long."""
-        last, size, array = self._made.get(name, (None, 0, None))
+        last, size, array = self._arrays.get(name, (None, 0, None))
         if last is not values or size != len(values):
             array = make(values)
-            self._made[name] = values, len(values), array
+            self._arrays[name] = values, len(values), array
         return array
 
 

@@ -27,14 +27,14 @@ class Snapshot:
     failed: bool
 
 
-def as_json(found: Snapshot) -> dict[str, Any]:
+def as_json(snapshot: Snapshot) -> dict[str, Any]:
     """Return the JSON object that GET /stats reports for a model."""
-    stats = found.stats
+    stats = snapshot.stats
     return {
-        "state": "busy" if found.active else "idle",
+        "state": "busy" if snapshot.active else "idle",
         "requests": {
-            "active": found.active,
-            "limit": found.limit,
+            "active": snapshot.active,
+            "limit": snapshot.limit,
             "waiting": stats.waiting,
             "prefilling": stats.prefilling,
             "running": stats.running,
@@ -80,8 +80,8 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         "graph_steps": stats.graph_steps,
         "graphs_given_up": stats.graphs_given_up or None,
         "chains_given_up": stats.chains_given_up or None,
-        "stalled_seconds": round(found.stalled_seconds, 3),
-        "age_seconds": round(found.age_seconds, 3),
+        "stalled_seconds": round(snapshot.stalled_seconds, 3),
+        "age_seconds": round(snapshot.age_seconds, 3),
     }
 
 

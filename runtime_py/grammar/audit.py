@@ -201,11 +201,11 @@ class _Audit:
         if schema is not self._root and isinstance(schema.get("$id"), str):
             self._add(f"{path}/$id", "$id inside a schema cannot be enforced: it moves references")
         schema.pop("x-guidance", None)  # a client must not set options of the grammar library
-        dialect = schema.get("$schema")
-        if dialect is not None and not (
-            isinstance(dialect, str) and dialect.rstrip("#") in _DIALECTS
+        meta_schema = schema.get("$schema")
+        if meta_schema is not None and not (
+            isinstance(meta_schema, str) and meta_schema.rstrip("#") in _DIALECTS
         ):
-            self._add(f"{path}/$schema", f"{dialect!r} is not known; accepted are {_ACCEPTED}")
+            self._add(f"{path}/$schema", f"{meta_schema!r} is not known; accepted are {_ACCEPTED}")
         for name in _COUNTS:
             if isinstance(schema.get(name), float) and schema[name].is_integer():
                 schema[name] = int(schema[name])  # the grammar compiler treats 2.0 as a fraction
@@ -264,11 +264,11 @@ class _Audit:
         if isinstance(divisor, bool) or not isinstance(divisor, (int, float)):
             return
         _, digits, exponent = Decimal(str(divisor)).as_tuple()
-        whole = int("".join(map(str, digits)) or "0") * 10 ** max(int(exponent), 0)
-        if whole > MAX_DIVISOR:
+        integer = int("".join(map(str, digits)) or "0") * 10 ** max(int(exponent), 0)
+        if integer > MAX_DIVISOR:
             self._add(
                 f"{path}/multipleOf",
-                f"multipleOf {divisor} cannot be enforced: its digits make {whole}, at most "
+                f"multipleOf {divisor} cannot be enforced: its digits make {integer}, at most "
                 f"{MAX_DIVISOR} are",
             )
 

@@ -79,18 +79,18 @@ class _Closing:
 
     def _together(self, schema: Schema) -> list[Schema]:
         """Return a schema and all that may hold for the same value."""
-        found: dict[int, Schema] = {}
+        parts: dict[int, Schema] = {}
         rest: list[Any] = [schema]
         while rest:
             part = rest.pop()
-            if not isinstance(part, dict) or id(part) in found:
+            if not isinstance(part, dict) or id(part) in parts:
                 continue
-            found[id(part)] = part
+            parts[id(part)] = part
             for name in ("allOf", "anyOf"):
                 rest += _list(part.get(name))
             if "$ref" in part:
                 rest.append(self._resolve(part))
-        return list(found.values())
+        return list(parts.values())
 
     def _values(self, together: list[Schema]) -> Iterator[Any]:
         """Yield the schemas of properties and items that hold alone; note the others as parts."""

@@ -136,11 +136,11 @@ class GrammarCompiler:
         """
         key, future = _key_of(constraint), Future[Grammar]()
         with self._lock:
-            found = self._grammars.get(key) or self._refusals.get(key)
-            if found is None:
+            outcome = self._grammars.get(key) or self._refusals.get(key)
+            if outcome is None:
                 self._wait(constraint, tenant, key).callers.append((future, constraint))
                 return future
-        _settle(future, constraint, found)
+        _settle(future, constraint, outcome)
         return future
 
     def _wait(self, constraint: Constraint, tenant: int, key: _Key) -> _Waiting:
@@ -166,17 +166,17 @@ class GrammarCompiler:
                 del self._waiting[key]
                 return
         try:
-            found: Grammar | str | Exception = self._make(constraint, waiting.since)
+            outcome: Grammar | str | Exception = self._make(constraint, waiting.since)
         except Exception as e:  # each caller gets it
-            found = e
+            outcome = e
         with self._lock:
             callers = self._take(key)
-            if isinstance(found, str):
-                self._refusals.put(key, found)
-            elif not isinstance(found, Exception):
-                self._grammars.put(key, found)
+            if isinstance(outcome, str):
+                self._refusals.put(key, outcome)
+            elif not isinstance(outcome, Exception):
+                self._grammars.put(key, outcome)
         for future, own in callers:
-            _settle(future, own, found)
+            _settle(future, own, outcome)
 
     def _take(self, key: _Key) -> list[tuple[Future[Grammar], Constraint]]:
         """Remove and return those who wait for a grammar; none after `close`."""
@@ -216,18 +216,18 @@ class GrammarCompiler:
 
 
 def _settle(
-    future: Future[Grammar], constraint: Constraint, found: Grammar | str | Exception
+    future: Future[Grammar], constraint: Constraint, outcome: Grammar | str | Exception
 ) -> None:
     """Give a caller its grammar, or the error that says why there is none."""
     if not future.set_running_or_notify_cancel():
         return
-    if isinstance(found, str):
-        found = RequestError(
-            f"{constraint.param} cannot be enforced: {found}",
+    if isinstance(outcome, str):
+        outcome = RequestError(
+            f"{constraint.param} cannot be enforced: {outcome}",
             param=constraint.param,
             code="invalid_grammar",
         )
-    if isinstance(found, Exception):
-        future.set_exception(found)
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
     else:
-        future.set_result(found)
+        future.set_result(outcome)

@@ -38,7 +38,7 @@ class Disjoint:
         if not isinstance(a, dict) or not isinstance(b, dict):
             return False
         both = types(a) & types(b) & among
-        if not both or _values_differ(a, b) or _whole_and_broken(a, b) or _apart(a, b, both):
+        if not both or _values_differ(a, b) or _integer_and_fractions(a, b) or _apart(a, b, both):
             return True
         if self._by_parts(a, b, both, depth) or self._by_parts(b, a, both, depth):
             return True
@@ -105,11 +105,11 @@ def _values_differ(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return not any(equal(v, w) for v in left for w in right)
 
 
-def _whole_and_broken(a: dict[str, Any], b: dict[str, Any]) -> bool:
+def _integer_and_fractions(a: dict[str, Any], b: dict[str, Any]) -> bool:
     """Tell whether one schema allows only integers, the other only fractional constants."""
-    for whole, other in ((a, b), (b, a)):
+    for integer, other in ((a, b), (b, a)):
         values = _values(other)
-        if whole.get("type") == "integer" and values is not None:
+        if integer.get("type") == "integer" and values is not None:
             return not any(
                 isinstance(v, (int, float)) and not isinstance(v, bool) and v == int(v)
                 for v in values

@@ -73,17 +73,17 @@ class Expansion:
                 continue
             try:
                 all_of = _all_of(schema)
-                made = expand(schema, original, name, f"{path}/{name}", among)
+                expanded = expand(schema, original, name, f"{path}/{name}", among)
             except NotNegated as e:
                 self._add(f"{path}/{name}", f"{name} cannot be enforced: {e}")
                 continue
             if name == "oneOf":
                 continue
             del schema[name]
-            for one in made:
+            for one in expanded:
                 self._place(one, f"{path}/{name}")
-            if made:
-                schema["allOf"] = [*all_of, *made]
+            if expanded:
+                schema["allOf"] = [*all_of, *expanded]
         for name in ("then", "else"):  # `then` and `else` have no effect without `if`
             if "if" not in schema:
                 schema.pop(name, None)
@@ -91,10 +91,10 @@ class Expansion:
     def _not(
         self, schema: Any, original: Any, name: str, path: str, among: frozenset[str]
     ) -> list[Schema]:
-        found = self._negation(original[name], among)
-        if True in found:
+        branches = self._negation(original[name], among)
+        if True in branches:
             return []
-        return [_either(found)]
+        return [_either(branches)]
 
     def _if(
         self, schema: Any, original: Any, name: str, path: str, among: frozenset[str]
@@ -105,9 +105,9 @@ class Expansion:
         self._place(schema["if"], path)
         for key in ("then", "else"):
             self._place(schema.get(key), path[: -len("if")] + key)
-        found = [{"allOf": [schema["if"], then]}]
-        found += [{"allOf": [one, other]} for one in self._negation(original["if"], among)]
-        return [_either(found)]
+        branches = [{"allOf": [schema["if"], then]}]
+        branches += [{"allOf": [one, other]} for one in self._negation(original["if"], among)]
+        return [_either(branches)]
 
     def _dependent(
         self, schema: Any, original: Any, name: str, path: str, among: frozenset[str]
@@ -115,21 +115,23 @@ class Expansion:
         if not isinstance(schema[name], dict):
             raise NotNegated("it takes an object")
         together: dict[frozenset[str], list[str]] = {}
-        found: list[Schema] = []
+        conditions: list[Schema] = []
         for trigger, value in schema[name].items():
             if isinstance(value, list) and all(isinstance(n, str) for n in value):
                 together.setdefault(frozenset({trigger, *value}), []).append(trigger)
             elif isinstance(value, (dict, bool)):
                 self._place(value, f"{path}/{trigger}")
-                found.append(_where([trigger], {"required": [trigger], "allOf": [value]}, among))
+                conditions.append(
+                    _where([trigger], {"required": [trigger], "allOf": [value]}, among)
+                )
             else:
                 raise NotNegated(f"{trigger!r} takes names or a schema")
         for names, triggers in together.items():
             if len(names) > 1:
-                found.append(_where(triggers, {"required": sorted(names)}, among))
-        if len(found) > _UNIONS:
-            raise NotNegated(f"it has {len(found)} dependencies; accepted are {_UNIONS}")
-        return found
+                conditions.append(_where(triggers, {"required": sorted(names)}, among))
+        if len(conditions) > _UNIONS:
+            raise NotNegated(f"it has {len(conditions)} dependencies; accepted are {_UNIONS}")
+        return conditions
 
     def _unique_items(
         self, schema: Any, original: Any, name: str, path: str, among: frozenset[str]
@@ -177,13 +179,13 @@ class Expansion:
             return self._values(target)
         named = allowed_types(items)
         if "const" in items or isinstance(items.get("enum"), list):
-            found = [items["const"]] if "const" in items else items["enum"]
+            values = [items["const"]] if "const" in items else items["enum"]
         elif "type" in items and named <= {"boolean", "null"}:
-            found = [v for v in (False, True, None) if (v is None) <= ("null" in named)]
-            found = [v for v in found if v is None or "boolean" in named]
+            values = [v for v in (False, True, None) if (v is None) <= ("null" in named)]
+            values = [v for v in values if v is None or "boolean" in named]
         else:
             return None
-        return [v for i, v in enumerate(found) if not any(equal(v, w) for w in found[:i])]
+        return [v for i, v in enumerate(values) if not any(equal(v, w) for w in values[:i])]
 
     def _overlaps(
         self, parts: list[Schema], among: frozenset[str] = TYPES
@@ -237,15 +239,15 @@ def _where(triggers: list[str], then: dict[str, Any], among: frozenset[str]) -> 
     return {"anyOf": [without, {"type": "object", **then}]}
 
 
-def _either(found: list[Schema]) -> Schema:
-    return False if not found else found[0] if len(found) == 1 else {"anyOf": found}
+def _either(branches: list[Schema]) -> Schema:
+    return False if not branches else branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
 def _all_of(schema: dict[str, Any]) -> list[Any]:
-    found = schema.get("allOf", [])
-    if not isinstance(found, list):
+    parts = schema.get("allOf", [])
+    if not isinstance(parts, list):
         raise NotNegated("its allOf takes a list")
-    return found
+    return parts
 
 
 def _replace(schema: dict[str, Any], name: str, union: list[Schema]) -> None:
@@ -255,6 +257,6 @@ def _replace(schema: dict[str, Any], name: str, union: list[Schema]) -> None:
     if taken:
         value = [*_all_of(schema), {"anyOf": value}]
     items = [(k, v) for k, v in schema.items() if not (taken and k == key)]
-    made = {key if k == name else k: value if k == name else v for k, v in items}
+    replaced = {key if k == name else k: value if k == name else v for k, v in items}
     schema.clear()
-    schema.update(made)
+    schema.update(replaced)

@@ -65,17 +65,17 @@ def constraint_of(
         return _one(given[0], fields[given[0]], is_special) if given else None
     # some clients send one constraint in the fields of several servers
     try:
-        made = [_one(name, fields[name], is_special) for name in given]
+        constraints = [_one(name, fields[name], is_special) for name in given]
     except RequestError:
-        made = []
-    if len({(constraint.kind, constraint.text) for constraint in made}) != 1:
+        constraints = []
+    if len({(constraint.kind, constraint.text) for constraint in constraints}) != 1:
         names = ", ".join(given)
         raise RequestError(
             f"An output takes one constraint; {names} are several",
             param=names,
             code="invalid_grammar",
         )
-    return made[0]
+    return constraints[0]
 
 
 def given_fields(fields: Mapping[str, Any]) -> list[str]:
@@ -122,10 +122,10 @@ def _structured_outputs(value: Any, is_special: Callable[[str], bool]) -> Constr
         raise _shape(param, value, 'an object: {"json": {...}}')
     kinds = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
     unknown = [k for k in value if k not in (*kinds, *_OPTIONS, *_NO_EFFECT)]
-    asked = [k for k in kinds if value.get(k) is not None and value[k] is not False]
-    if unknown or len(asked) != 1:
+    given = [k for k in kinds if value.get(k) is not None and value[k] is not False]
+    if unknown or len(given) != 1:
         raise _shape(param, sorted(value), f"exactly one of {', '.join(kinds)}")
-    kind = asked[0]
+    kind = given[0]
     where = f"{param}.{kind}"
     if kind == "structural_tag":
         return _tag(_loaded(value[kind], where), where, is_special)

@@ -54,10 +54,10 @@ def written(schema: dict[str, Any], layout: Layout | None, resolve: Callable[[An
 def unwritable(value: Any) -> str | None:
     """Return a constant's first control character without a short escape, as "U+0001"; or None."""
     if isinstance(value, str):
-        found = next((c for c in value if c < " " and c not in _WRITTEN), None)
-        return None if found is None else f"U+{ord(found):04X}"
+        character = next((c for c in value if c < " " and c not in _WRITTEN), None)
+        return None if character is None else f"U+{ord(character):04X}"
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next((found for v in inner if (found := unwritable(v))), None)
+    return next((character for v in inner if (character := unwritable(v))), None)
 
 
 class _Levels:
@@ -94,12 +94,12 @@ class _Levels:
 def _inner(schema: dict[str, Any]) -> list[Any]:
     """Return the schemas of the elements and properties of a value."""
     maps = [schema.get(name) for name in ("properties", "patternProperties")]
-    found = [v for one in maps if isinstance(one, dict) for v in one.values()]
-    found += [schema[n] for n in ("additionalProperties", "additionalItems") if n in schema]
+    schemas = [v for one in maps if isinstance(one, dict) for v in one.values()]
+    schemas += [schema[n] for n in ("additionalProperties", "additionalItems") if n in schema]
     for name in ("items", "prefixItems"):
         if name in schema:
-            found += schema[name] if isinstance(schema[name], list) else [schema[name]]
-    return found
+            schemas += schema[name] if isinstance(schema[name], list) else [schema[name]]
+    return schemas
 
 
 def _depth(value: Any) -> int:

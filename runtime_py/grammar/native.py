@@ -33,10 +33,10 @@ class Vocabulary:
         self._api = api
         self._handle = handle()
         lengths = (c_uint32 * len(tokens))(*map(len, tokens))
-        made = api.wherry_vocabulary_create(
+        status = api.wherry_vocabulary_create(
             str(library).encode(), b"".join(tokens), lengths, len(tokens), byref(self._handle)
         )
-        _check(api, made)
+        _check(api, status)
 
     def compile(self, kind: str, text: str) -> Grammar:
         """Compile a grammar on any thread; releases the GIL.
@@ -49,10 +49,10 @@ class Vocabulary:
             UsageError: the text is wrong or cannot be enforced.
         """
         compiled = handle()
-        made = self._api.wherry_grammar_compile(
+        status = self._api.wherry_grammar_compile(
             self._handle, kind.encode(), text.encode(), byref(compiled)
         )
-        _check(self._api, made)
+        _check(self._api, status)
         return Grammar(self._api, compiled)
 
     def __del__(self) -> None:
@@ -74,8 +74,8 @@ class Grammar:
         """
         record = Mask()
         stops = int32s(stop_ids)
-        made = self._api.wherry_grammar_mask(self._handle, stops, len(stop_ids), byref(record))
-        _check(self._api, made)
+        status = self._api.wherry_grammar_mask(self._handle, stops, len(stop_ids), byref(record))
+        _check(self._api, status)
         return record
 
     def __del__(self) -> None:
@@ -104,12 +104,12 @@ class Walk:
         everything = ctypes.c_int()
         words = len(self._bits)
         self._check(self._record.fill(self._record.context, self._bits, words, byref(everything)))
-        found = int.from_bytes(bytes(self._bits), "little")
+        bits = int.from_bytes(bytes(self._bits), "little")
         ids = []
-        while found:
-            lowest = found & -found
+        while bits:
+            lowest = bits & -bits
             ids.append(lowest.bit_length() - 1)
-            found ^= lowest
+            bits ^= lowest
         return ids
 
     def accept(self, token: int) -> bool:

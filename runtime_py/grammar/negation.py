@@ -66,9 +66,9 @@ def allowed_types(schema: Schema) -> frozenset[str]:
 
 def both_types(a: frozenset[str], b: frozenset[str]) -> frozenset[str]:
     """Return the types that both schemas allow."""
-    found = a & b
-    narrower = {"integer", "number"} <= a | b and "number" not in found
-    return found | {"integer"} if narrower else found
+    common = a & b
+    narrower = {"integer", "number"} <= a | b and "number" not in common
+    return common | {"integer"} if narrower else common
 
 
 class Negation:
@@ -107,9 +107,9 @@ class Negation:
         keywords = [k for k in schema if self._constrains(k)]
         if "$ref" in keywords and len(keywords) > 1:
             raise NotNegated("$ref with other keywords has no complement")
-        found = [one for k in keywords for one in self._keyword(k, schema, among, depth)]
+        branches = [one for k in keywords for one in self._keyword(k, schema, among, depth)]
         # Return a copy, because a later rewrite must not change a schema that is negated again.
-        return found if depth else list(json.loads(json.dumps(found)))
+        return branches if depth else list(json.loads(json.dumps(branches)))
 
     def _keyword(
         self, name: str, schema: dict[str, Any], among: frozenset[str], depth: int
@@ -202,16 +202,16 @@ def _other_values(values: list[Any], among: frozenset[str]) -> Iterator[Schema]:
     rest = among - {name for kind in by_type for name in _kinds(kind)}
     if rest:
         yield {"type": sorted(rest)}
-    for kind, found in by_type.items():
+    for kind, of_type in by_type.items():
         if not among & _kinds(kind) or kind == "null":
             continue
         if kind == "boolean":
-            yield from ({"const": b} for b in (False, True) if b not in found)
+            yield from ({"const": b} for b in (False, True) if b not in of_type)
         elif kind == "number":
-            yield from _between(sorted(set(found)))
+            yield from _between(sorted(set(of_type)))
         elif kind == "string":
-            yield {"type": "string", "pattern": f"^{none_of(found)}$"}
-        elif all(equal(value, type(value)()) for value in found):
+            yield {"type": "string", "pattern": f"^{none_of(of_type)}$"}
+        elif all(equal(value, type(value)()) for value in of_type):
             yield {"type": kind, "minItems" if kind == "array" else "minProperties": 1}
         else:
             raise NotNegated(f"an {kind} cannot be left out")
@@ -243,11 +243,11 @@ def _others(words: set[str]) -> str:
     heads: dict[str, set[str]] = {}
     for word in words - {""}:
         heads.setdefault(word[0], set()).add(word[1:])
-    found = [] if "" in words else [""]
-    found += [_literal(c) + _others(rest) for c, rest in sorted(heads.items())]
+    patterns = [] if "" in words else [""]
+    patterns += [_literal(c) + _others(rest) for c, rest in sorted(heads.items())]
     listed = "".join(map(_literal, sorted(heads)))
-    found.append((f"[^{listed}]" if heads else r"[\s\S]") + r"[\s\S]*")
-    return f"(?:{'|'.join(found)})"
+    patterns.append((f"[^{listed}]" if heads else r"[\s\S]") + r"[\s\S]*")
+    return f"(?:{'|'.join(patterns)})"
 
 
 def _literal(char: str) -> str:

@@ -23,7 +23,7 @@ def inexact(constant: Any) -> int | float | None:
     """Return a number in a constant that llguidance would confuse with another one; or None."""
     if isinstance(constant, (list, dict)):
         inner = constant.values() if isinstance(constant, dict) else constant
-        return next((found for v in inner if (found := inexact(v)) is not None), None)
+        return next((number for v in inner if (number := inexact(v)) is not None), None)
     if not _is_number(constant) or abs(constant) <= _EXACT:
         return None
     as_double = min(int(float(constant)), _LARGEST)
@@ -35,7 +35,7 @@ def tighten(schema: dict[str, Any]) -> str | None:
     """Move a schema's large bounds inwards; return the keyword of a bound that cannot move."""
     types = schema.get("type")
     named = types if isinstance(types, list) else [types]
-    whole = "integer" in named and "number" not in named
+    integer = "integer" in named and "number" not in named
     for name, exclusive, sign in (
         ("maximum", "exclusiveMaximum", 1),
         ("minimum", "exclusiveMinimum", -1),
@@ -49,7 +49,7 @@ def tighten(schema: dict[str, Any]) -> str | None:
             bounds.append(bound * sign)
         if not bounds:
             continue
-        inside = _inside(min(bounds), whole and sign > 0)
+        inside = _inside(min(bounds), integer and sign > 0)
         if inside is None:
             return name if bound is not None else exclusive
         if beyond is not None:
@@ -99,21 +99,21 @@ def _is_coarse(bound: float) -> bool:
     return isinstance(exponent, int) and exponent >= -_DECIMALS
 
 
-def _inside(bound: int, whole: bool) -> int | None:
+def _inside(bound: int, integer: bool) -> int | None:
     """Return an exactly expressible number near a bound, on the inner side.
 
     None if there is none.
     """
     if abs(bound) <= _EXACT:
         return bound
-    if whole and bound >= _LARGEST:
+    if integer and bound >= _LARGEST:
         return _LARGEST
     bound = min(bound, _LARGEST)
     step = int(10 ** max(len(str(abs(bound))) - _DIGITS, 0))
-    found = bound // step * step
-    while int(float(found)) > bound:
-        found -= step
-    return found if found > -_LARGEST else None
+    multiple = bound // step * step
+    while int(float(multiple)) > bound:
+        multiple -= step
+    return multiple if multiple > -_LARGEST else None
 
 
 def _is_number(value: Any) -> bool:

@@ -52,16 +52,16 @@ def quoted(lark: str) -> str:
     return _TOKENS.sub(_token, lark)
 
 
-def _token(found: re.Match[str]) -> str:
-    kind = found.lastgroup
-    text = found.group()
+def _token(match: re.Match[str]) -> str:
+    kind = match.lastgroup
+    text = match.group()
     if kind == "text":
         return _literal(text)
     if kind == "regex":
         body, _, flags = text[1:].rpartition("/")
         return f"/{_expression(body, flags)}/{flags}"
     if kind == "imports":
-        return "\n".join(map(_import, re.findall(r"\w+", found["imports"])))
+        return "\n".join(map(_import, re.findall(r"\w+", match["imports"])))
     if kind == "other":
         raise ValueError(f"{text} inside of a JSON string")
     return ""  # comments
@@ -87,25 +87,25 @@ def _escape(text: str) -> str:
 
 def _expression(body: str, flags: str) -> str:
     scopes = ["s" in flags]  # whether a dot matches a line break, in each open group
-    made = []
-    for found in _ATOMS.finditer(body):
-        kind, text = found.lastgroup, found.group()
-        if kind == "anchor" and not _redundant(found):
+    pieces = []
+    for match in _ATOMS.finditer(body):
+        kind, text = match.lastgroup, match.group()
+        if kind == "anchor" and not _redundant(match):
             raise ValueError(f"{text} in /{body}/ inside of a JSON string")
         if kind == "group":
             dots = scopes[-1] or ("<" not in text and "s" in text.partition("-")[0])
             scopes[-1:] = [dots] if text.endswith(")") else [scopes[-1], dots]
         elif text == ")" and kind == "repeat" and len(scopes) > 1:
             scopes.pop()
-        made.append("" if kind == "anchor" else _atom(kind, text, every=scopes[-1]))
-    return "".join(made)
+        pieces.append("" if kind == "anchor" else _atom(kind, text, every=scopes[-1]))
+    return "".join(pieces)
 
 
-def _redundant(found: re.Match[str]) -> bool:
+def _redundant(match: re.Match[str]) -> bool:
     """Tell whether an anchor is at the end of the expression to which it binds."""
-    text = found.group()
-    return (text == "^" and found.start() == 0) or (
-        text == "$" and found.end() == len(found.string)
+    text = match.group()
+    return (text == "^" and match.start() == 0) or (
+        text == "$" and match.end() == len(match.string)
     )
 
 

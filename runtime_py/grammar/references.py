@@ -22,36 +22,36 @@ class References:
             return None
         if not reference.startswith("#/"):
             return self._root if reference == "#" else self._anchors.get(reference[1:])
-        found: Any = self._root
+        node: Any = self._root
         for part in reference[2:].split("/"):
             name = _unescaped(part)
-            if isinstance(found, dict) and name in found:
-                found = found[name]
-            elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
+            if isinstance(node, dict) and name in node:
+                node = node[name]
+            elif isinstance(node, list) and name.isdecimal() and int(name) < len(node):
+                node = node[int(name)]
             else:
                 return None
-        return found
+        return node
 
     def target(self, schema: dict[str, Any]) -> Any:
         """Return the schema that a `$ref` names.
 
         The given one if that is outside of the document.
         """
-        found = self.resolve(schema)
-        return schema if found is None else found
+        resolved = self.resolve(schema)
+        return schema if resolved is None else resolved
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every object in a JSON value."""
     stack = [value]
     while stack:
-        found = stack.pop()
-        if isinstance(found, dict):
-            yield found
-            stack.extend(found.values())
-        elif isinstance(found, list):
-            stack.extend(found)
+        node = stack.pop()
+        if isinstance(node, dict):
+            yield node
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
 
 
 def _unescaped(part: str) -> str:

@@ -17,10 +17,10 @@ def repaired(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     A schema that C++ cannot read, such as one with larger numbers, is returned as it is. A problem
     is a line, as "#/properties/a: why".
     """
-    found = answer_to("wherry_schema_repair", json.dumps(schema))
-    if found is None:
+    answer = answer_to("wherry_schema_repair", json.dumps(schema))
+    if answer is None:
         return schema, []
-    return found["schema"], [_line(problem) for problem in found["problems"]]
+    return answer["schema"], [_line(problem) for problem in answer["problems"]]
 
 
 def _line(problem: str) -> str:

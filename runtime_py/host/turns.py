@@ -58,7 +58,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary(
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> Turns:
     """Return the `Turns` of an event loop; call it on that loop."""
-    found = _turns.get(loop)
-    if found is None:
-        found = _turns[loop] = Turns()
-    return found
+    turns = _turns.get(loop)
+    if turns is None:
+        turns = _turns[loop] = Turns()
+    return turns

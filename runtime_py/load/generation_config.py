@@ -65,5 +65,5 @@ def decoder_start(defaults: Mapping[str, Any], config: Mapping[str, Any]) -> tup
     given = {**config, **defaults}
     start = given.get("decoder_start_token_id")
     start = given.get("pad_token_id") if start is None else start
-    found = (start, given.get("forced_bos_token_id"))
-    return tuple(token for token in found if type(token) is int and token >= 0)
+    tokens = (start, given.get("forced_bos_token_id"))
+    return tuple(token for token in tokens if type(token) is int and token >= 0)

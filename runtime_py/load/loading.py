@@ -238,10 +238,10 @@ def sized(
     drafts: memory.Declared | None = None,
 ) -> dict[str, Any]:
     """Return the configuration as `engine_config` does, for a forecast model and given memory."""
-    asked: dict[str, Any] = dict(options)
-    if asked.get("context") == "auto":
-        asked["context"] = memory.largest_context(manifest, there, drafts)
-    config = {n: asked[n] for n in (*LIMITS, "kv_tokens") if asked.get(n) is not None}
+    given: dict[str, Any] = dict(options)
+    if given.get("context") == "auto":
+        given["context"] = memory.largest_context(manifest, there, drafts)
+    config = {n: given[n] for n in (*LIMITS, "kv_tokens") if given.get(n) is not None}
     problems = [f"{n} is {v!r}" for n, v in config.items() if type(v) is not int or v < 1]
     if problems:
         raise UsageError(f"{', '.join(problems)}; each takes a whole number from 1")
@@ -254,26 +254,26 @@ def sized(
     if problems:
         raise UsageError(f"More than the compiled model allows: {'; '.join(problems)}.")
     config = compiled | config
-    told = {core: asked[n] for n, core in _SETTINGS.items() if asked.get(n) is not None}
+    core_settings = {core: given[n] for n, core in _SETTINGS.items() if given.get(n) is not None}
     if "kv_tokens" not in config:
-        if asked.get("context"):
-            memory.require(asked["context"], manifest, there, drafts)
-        fitting = memory.kv_tokens(manifest, config | told, there, drafts)
+        if given.get("context"):
+            memory.require(given["context"], manifest, there, drafts)
+        fitting = memory.kv_tokens(manifest, config | core_settings, there, drafts)
         if fitting:
-            wanted = -(-(asked.get("context") or 0) // memory.PAGE) * memory.PAGE
-            config["kv_tokens"] = max(fitting, wanted)
-    if "cache_dir" in told:
-        told["cache_dir"] = str(Path(told["cache_dir"]).expanduser().absolute())
-    return config | told
+            required = -(-(given.get("context") or 0) // memory.PAGE) * memory.PAGE
+            config["kv_tokens"] = max(fitting, required)
+    if "cache_dir" in core_settings:
+        core_settings["cache_dir"] = str(Path(core_settings["cache_dir"]).expanduser().absolute())
+    return config | core_settings
 
 
-def _limit(manifest: memory.Declared, name: str, asked: int) -> str:
+def _limit(manifest: memory.Declared, name: str, requested: int) -> str:
     """Return a model's maximum for an option in LIMITS, and the command that raises it."""
     compiled, option = manifest.deployment[name], f"--{name.replace('_', '-')}"
-    most = manifest.deployment.get("longest", asked) if name == "context" else asked
+    most = manifest.deployment.get("longest", requested) if name == "context" else requested
     if compiled >= most:
         return f"{manifest.name} ends at {most} tokens: {option} takes 1 to {most}, or auto"
-    more = f"compile with {option} {min(asked, most)} to have more"
-    if asked > most:
+    more = f"compile with {option} {min(requested, most)} to have more"
+    if requested > most:
         more = f"the model itself ends at {most}: compile with {option} {most} to have all"
     return f"{manifest.name} was compiled for at most {compiled} ({more})"

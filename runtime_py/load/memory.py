@@ -37,12 +37,12 @@ def room(device: str) -> Room:
     kind, _, index = device.partition(":")
     if kind == "cpu":
         return Room(available())
-    found = list_devices(kind) if kind in KINDS else []
+    devices = list_devices(kind) if kind in KINDS else []
     index = index or "0"
     # opening the device reports the wrong index later
-    if not index.isdecimal() or int(index) >= len(found):
+    if not index.isdecimal() or int(index) >= len(devices):
         return Room(None)
-    it = found[int(index)]
+    it = devices[int(index)]
     free = it.memory_bytes if it.available_bytes is None else it.available_bytes
     host = None if it.discrete else available()
     return Room(
@@ -53,7 +53,7 @@ def room(device: str) -> Room:
     )
 
 
-class Declared(relief.Made, Protocol):
+class Declared(relief.ModelFacts, Protocol):
     """The facts about a model that a memory plan needs; a manifest has them, or its forecast."""
 
     @property
@@ -119,8 +119,8 @@ def largest_context(manifest: Declared, there: Room, draft: Declared | None = No
     most = manifest.deployment.get("context")
     if most is None:
         return None
-    asked = replace(there, share=max(there.share, SHARE_REQUESTED))
-    tokens = kv_tokens(manifest, {"context": most}, asked, draft)
+    requested_share = replace(there, share=max(there.share, SHARE_REQUESTED))
+    tokens = kv_tokens(manifest, {"context": most}, requested_share, draft)
     return None if tokens is None else min(int(most), tokens)
 
 
@@ -150,18 +150,18 @@ SNAPSHOT_SHARE, FEW_SNAPSHOTS = 0.25, 2
 SPARE_SLOTS = 4  # most slots for the states before draft tokens (engine/model/metadata.h)
 
 
-def _per_token(made: Declared) -> int:
+def _per_token(model: Declared) -> int:
     """Return the bytes of one token's KV cache, with its share of recurrent snapshots."""
-    size = made.memory.get("kv_per_token", 0)
-    return int(size * (1 + SNAPSHOT_SHARE)) if made.memory.get("slot") else size
+    size = model.memory.get("kv_per_token", 0)
+    return int(size * (1 + SNAPSHOT_SHARE)) if model.memory.get("slot") else size
 
 
-def recurrent(made: Declared, sequences: int, tokens: int) -> int:
+def recurrent(model: Declared, sequences: int, tokens: int) -> int:
     """Return the bytes of the recurrent state for a KV cache of `tokens`, with snapshots."""
-    slot = made.memory.get("slot", 0)
+    slot = model.memory.get("slot", 0)
     if not slot:
         return 0
-    snapshots = int(made.memory.get("kv_per_token", 0) * tokens * SNAPSHOT_SHARE)
+    snapshots = int(model.memory.get("kv_per_token", 0) * tokens * SNAPSHOT_SHARE)
     return slot * (sequences + FEW_SNAPSHOTS) + snapshots
 
 
@@ -171,11 +171,11 @@ def _fixed(models: list[Declared], sequences: int) -> int:
     return parts + sum(m.memory.get("slot", 0) * (sequences + FEW_SNAPSHOTS) for m in models)
 
 
-def _spare(made: Declared, config: Mapping[str, Any], draft: Declared | None) -> int:
+def _spare(model: Declared, config: Mapping[str, Any], draft: Declared | None) -> int:
     """Return the bytes of the recurrent states before draft tokens, if requests have any."""
-    drafts = config.get("max_drafts", int(draft is not None or "mtp" in made.capabilities))
+    drafts = config.get("max_drafts", int(draft is not None or "mtp" in model.capabilities))
     slots = min(config.get("max_batch", 1), SPARE_SLOTS) if drafts else 0
-    return made.memory.get("slot", 0) * slots
+    return model.memory.get("slot", 0) * slots
 
 
 def _pages_of(free: int, share: float, per_token: int) -> int:

@@ -284,9 +284,9 @@ class LoadedModel:
             self._grammars.close()
 
 
-def _context(core: Core, asked: int | None) -> int:
+def _context(core: Core, requested: int | None) -> int:
     """Return the maximum tokens of one request: no more than the KV cache, if there is one."""
-    context = asked or int(core.metadata["context"])
+    context = requested or int(core.metadata["context"])
     if core.metadata.get("groups") == []:
         return context
     stats = core.stats()

@@ -23,8 +23,8 @@ def resident(field: str = "VmRSS", process: str = "self") -> int | None:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
         return None
-    found = [line.split()[1] for line in lines if line.startswith(f"{field}:")]
-    return int(found[0]) * 1024 if found else None
+    sizes = [line.split()[1] for line in lines if line.startswith(f"{field}:")]
+    return int(sizes[0]) * 1024 if sizes else None
 
 
 def measured(folder: Path, *, compiler: bool = False) -> int | None:
@@ -63,6 +63,6 @@ def load_all(folder: str, compiler: bool) -> int | None:
     open_runtime("cpu")
     open_core()
     kept = SideFiles.read(Path(folder))
-    found = resident()
+    memory = resident()
     del kept
-    return found
+    return memory

@@ -10,7 +10,7 @@ _SMALLER_WEIGHTS = "smaller weights (--quant q4f16_1)"
 _LEAST_BITS = "q4"  # prefix of the names of the schemes with the fewest bits for each weight
 
 
-class Made(Protocol):
+class ModelFacts(Protocol):
     """The facts about a model that the advice needs; a manifest has them, or its forecast."""
 
     @property
@@ -26,7 +26,7 @@ class Made(Protocol):
         """Return the sizes (context, batch, prefill chunk) that memory was planned for."""
 
 
-def of_weights_and_step(model: Made, *, draft: bool) -> str:
+def of_weights_and_step(model: ModelFacts, *, draft: bool) -> str:
     """Return advice if the weights and the buffers of a step exceed the memory.
 
     Args:
@@ -43,7 +43,7 @@ def of_weights_and_step(model: Made, *, draft: bool) -> str:
     return f"{', '.join(ways)}, or take a smaller model."
 
 
-def of_a_context(model: Made, *, draft: bool) -> str:
+def of_a_context(model: ModelFacts, *, draft: bool) -> str:
     """Return advice if a context is too long; "" if only a shorter context helps.
 
     Args:
@@ -60,24 +60,24 @@ def of_a_context(model: Made, *, draft: bool) -> str:
     return f"More fits with {' or '.join(ways)}." if ways else ""
 
 
-def of_a_weight(model: Made) -> str:
+def of_a_weight(model: ModelFacts) -> str:
     """Return advice if one weight exceeds the largest tensor that the device allows."""
     names = [name for name in ("opencl", "cpu") if name != model.target.get("kind")]
     device = f"another device ({', '.join(f'--target {name}' for name in names)})"
     return f"Take {_SMALLER_WEIGHTS}, or {device}." if _can_be_smaller(model) else f"Take {device}."
 
 
-def _can_be_smaller(model: Made) -> bool:
+def _can_be_smaller(model: ModelFacts) -> bool:
     return not model.quantization.startswith(_LEAST_BITS)
 
 
-def _smaller_cache(model: Made) -> str | None:
+def _smaller_cache(model: ModelFacts) -> str | None:
     """Return the next smaller dtype of the KV cache if there is one."""
     smaller = {"int8": "int4", "int4": None}
     return smaller.get(str(model.deployment.get("kv_dtype")), "int8")
 
 
-def _smaller_step(model: Made) -> str:
+def _smaller_step(model: ModelFacts) -> str:
     """Return compile options for a smaller step.
 
     Empty if the model's step is already that small.

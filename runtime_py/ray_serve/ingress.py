@@ -47,7 +47,7 @@ class Ingress:
     def __init__(self, engines: DeploymentHandle, max_body: int) -> None:
         self._engines = engines.options(stream=True)
         self._max_body = max_body
-        self._held = 0  # bytes of the bodies of requests whose responses have not begun
+        self._body_bytes = 0  # bytes of the bodies of requests whose responses have not begun
 
     async def __call__(self, http: Request) -> Response:
         """Return the response, which is an ASGI application that sends itself."""
@@ -62,7 +62,7 @@ class Ingress:
         except ApiError as e:
             return errors.response(e, path)
         finally:
-            self._held -= len(body)
+            self._body_bytes -= len(body)
         if keeps := given(path, head.body):
             keepers().note(_header(head, REPLICA_HEADER), keeps)
         return _Forwarded(path, head, pieces)
@@ -70,10 +70,10 @@ class Ingress:
     async def _read(self, http: Request, body: bytearray) -> None:
         async for piece in http.stream():
             body += piece
-            self._held += len(piece)
+            self._body_bytes += len(piece)
             if len(body) > self._max_body:
                 break
-            if self._held > _BODIES_AT_ONCE * self._max_body:
+            if self._body_bytes > _BODIES_AT_ONCE * self._max_body:
                 raise errors.api_error(BusyError("Too many large requests at once"))
 
     async def _begin(self, request: HttpRequest) -> tuple[Head, Any]:
@@ -173,8 +173,8 @@ class _Forwarded(Response):
         return last
 
 
-def _header(head: Head, wanted: bytes) -> str:
-    values = (value for name, value in head.headers if name.lower() == wanted)
+def _header(head: Head, requested: bytes) -> str:
+    values = (value for name, value in head.headers if name.lower() == requested)
     return next(values, b"").decode("latin-1")
 
 

@@ -35,8 +35,8 @@ def named(path: str, request: Any) -> str | None:
     conversation = request.get("conversation")
     if isinstance(conversation, Mapping):
         conversation = conversation.get("id")
-    found = request.get("previous_response_id") or conversation
-    return found if isinstance(found, str) else None
+    identifier = request.get("previous_response_id") or conversation
+    return identifier if isinstance(identifier, str) else None
 
 
 def given(path: str, answer: bytes) -> list[int]:
@@ -76,10 +76,10 @@ class Keepers:
         with self._lock:
             self._memory.keep(replicas)
 
-    def of(self, wanted: int, replicas: Collection[str]) -> str | None:
+    def of(self, digest: int, replicas: Collection[str]) -> str | None:
         """Return the replica that stores an item; None: unknown."""
         with self._lock:
-            return next(iter(self._memory.matches([wanted], replicas)), None)
+            return next(iter(self._memory.matches([digest], replicas)), None)
 
 
 _keepers = Keepers()

@@ -28,11 +28,11 @@ class PrefixMemory(Generic[R]):
         self._blocks = blocks
         self._sizes: dict[R, int] = {}
         # blocks of each replica, the least recently used first
-        self._held: dict[R, OrderedDict[int, None]] = {}
+        self._blocks_of: dict[R, OrderedDict[int, None]] = {}
 
     def __len__(self) -> int:
         """Return the number of remembered blocks of all replicas."""
-        return sum(map(len, self._held.values()))
+        return sum(map(len, self._blocks_of.values()))
 
     def resize(self, replica: R, blocks: int) -> None:
         """Set the size of a replica's cache in blocks; the default size is the maximum."""
@@ -41,11 +41,11 @@ class PrefixMemory(Generic[R]):
 
     def note(self, replica: R, keys: Sequence[int]) -> None:
         """Record that `replica` received a prompt of these blocks."""
-        held = self._held.setdefault(replica, OrderedDict())
+        blocks = self._blocks_of.setdefault(replica, OrderedDict())
         # reversed, so that the end of a prompt is forgotten before its beginning
         for key in reversed(keys):
-            held[key] = None
-            held.move_to_end(key)
+            blocks[key] = None
+            blocks.move_to_end(key)
         self._shrink(replica)
 
     def matches(self, keys: Sequence[int], replicas: Collection[R]) -> dict[R, int]:
@@ -53,31 +53,33 @@ class PrefixMemory(Generic[R]):
 
         Replicas with none are omitted.
         """
-        found = {r: self._matched(self._held[r], keys) for r in replicas if r in self._held}
-        return {r: blocks for r, blocks in found.items() if blocks}
+        lengths = {
+            r: self._matched(self._blocks_of[r], keys) for r in replicas if r in self._blocks_of
+        }
+        return {r: blocks for r, blocks in lengths.items() if blocks}
 
     def newest(self, replica: R, count: int) -> list[int]:
         """Return the most recently used blocks of `replica`, newest first.
 
         Beginnings before ends.
         """
-        return list(islice(reversed(self._held.get(replica, {})), count))
+        return list(islice(reversed(self._blocks_of.get(replica, {})), count))
 
     def keep(self, replicas: Collection[R]) -> None:
         """Forget all replicas except these."""
-        for gone in self._held.keys() | self._sizes.keys():
+        for gone in self._blocks_of.keys() | self._sizes.keys():
             if gone not in replicas:
-                self._held.pop(gone, None)
+                self._blocks_of.pop(gone, None)
                 self._sizes.pop(gone, None)
 
     def _shrink(self, replica: R) -> None:
-        held = self._held.get(replica, OrderedDict())
-        while len(held) > self._sizes.get(replica, self._blocks):
-            held.popitem(last=False)
+        blocks = self._blocks_of.get(replica, OrderedDict())
+        while len(blocks) > self._sizes.get(replica, self._blocks):
+            blocks.popitem(last=False)
 
     @staticmethod
-    def _matched(held: OrderedDict[int, None], keys: Sequence[int]) -> int:
-        return next((i for i, key in enumerate(keys) if key not in held), len(keys))
+    def _matched(blocks: OrderedDict[int, None], keys: Sequence[int]) -> int:
+        return next((i for i, key in enumerate(keys) if key not in blocks), len(keys))
 
 
 def report(newest: Sequence[int], cache_tokens: int | None) -> dict[str, Any]:

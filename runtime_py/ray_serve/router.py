@@ -53,11 +53,11 @@ class PrefixRouter(RequestRouter):
         self, request: PendingRequest | None, replicas: dict[ReplicaID, RunningReplica]
     ) -> RunningReplica | None:
         """Return the replica that stores the item in the request, however busy it is."""
-        asked = _asked(request)
-        if asked is None or asked.kept is None:
+        http_request = _http_request(request)
+        if http_request is None or http_request.kept is None:
             return None
         by_name = {r.replica_id.unique_id: r for r in replicas.values()}
-        name = keepers().of(asked.kept, by_name)
+        name = keepers().of(http_request.kept, by_name)
         return None if name is None else by_name[name]
 
     def on_request_routed(
@@ -76,11 +76,11 @@ class PrefixRouter(RequestRouter):
             hear(self._memory, replica.replica_id, replica.routing_stats)
 
 
-def _asked(request: PendingRequest | None) -> HttpRequest | None:
+def _http_request(request: PendingRequest | None) -> HttpRequest | None:
     first = request.args[0] if request is not None and request.args else None
     return first if isinstance(first, HttpRequest) else None
 
 
 def _keys(request: PendingRequest | None) -> Sequence[int]:
-    asked = _asked(request)
-    return () if asked is None else unpacked(asked.prefix)
+    http_request = _http_request(request)
+    return () if http_request is None else unpacked(http_request.prefix)

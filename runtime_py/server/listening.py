@@ -139,7 +139,7 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
         finally:
             os.umask(mask)
         path.chmod(mode)
-        made = path.stat().st_ino
+        inode = path.stat().st_ino
     except OSError as e:
         bound.close()
         raise UsageError(f"--uds {path}: {e.strerror or e}") from e
@@ -149,17 +149,17 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
         bound.close()
         # another server may have taken the path meanwhile, or removed it
         with contextlib.suppress(OSError):
-            if path.stat().st_ino == made:
+            if path.stat().st_ino == inode:
                 path.unlink()
 
 
 def _make_way(path: Path) -> None:
     """Remove the socket file of a server that has died."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         raise OSError(errno.EEXIST, "a file of that name exists, which is not a socket")
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(1)

@@ -146,8 +146,8 @@ class OneModel:
         return False
 
     def _find(self, name: str) -> Served:
-        if found := named({self._served.name: self._served}, name):
-            return found
+        if match := named({self._served.name: self._served}, name):
+            return match
         raise unknown_model(name, self.listed())
 
 

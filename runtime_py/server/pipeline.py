@@ -23,7 +23,7 @@ from .observing.record import current
 from .wire.errors import ApiError, shutting_down
 from .wire.framing import OPENAI, Chunk, Framing, headers_of
 from .wire.json_body import blocks_of, encoded, parse_json
-from .wire.streams import ClientGone, StreamedAnswer, WholeAnswer, while_connected
+from .wire.streams import ClientGone, FullAnswer, StreamedAnswer, while_connected
 
 LONG_BODY = 2**16  # bytes from which a body is parsed on the thread for long requests
 _SHORT_BODY = 2**12  # bytes up to which parsing on the event loop is faster than on a thread
@@ -36,13 +36,13 @@ class Named(Protocol):
     model: str  # name of the model; "": the server's default model
 
 
-class Asked(Named, Protocol):
+class AnswerRequest(Named, Protocol):
     """A request, in any protocol, for a model's answer."""
 
     stream: bool | None
 
 
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=AnswerRequest)
 M = TypeVar("M", bound=Named)
 
 
@@ -141,10 +141,10 @@ class Pipeline:
             BusyError: the queue is full.
         """
         body = await body_of(http)
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as stack:
             try:
-                begun = await while_connected(http.receive, self._begin(body, endpoint, held))
-                return await _respond(http, endpoint, held, *begun)
+                begun = await while_connected(http.receive, self._begin(body, endpoint, stack))
+                return await _respond(http, endpoint, stack, *begun)
             except ClientGone:
                 current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
@@ -152,9 +152,9 @@ class Pipeline:
                 raise shutting_down() from e
 
     async def _begin(
-        self, body: bytes, endpoint: Endpoint[A], held: AsyncExitStack
+        self, body: bytes, endpoint: Endpoint[A], stack: AsyncExitStack
     ) -> tuple[A, Writer, Running, AsyncSink, list[bytes]]:
-        request, loaded = await self._leased(body, endpoint.parse, held, endpoint.keep_alive)
+        request, loaded = await self._leased(body, endpoint.parse, stack, endpoint.keep_alive)
         record = current()
         # The engine is shared fairly between tenants: a key is one, and without keys and names of
         # users an address is.
@@ -162,9 +162,9 @@ class Pipeline:
         writers: list[Writer] = []
 
         def plan(caller: Caller) -> HostRequest:
-            made, writer = endpoint.plan(loaded, request, caller)
+            planned, writer = endpoint.plan(loaded, request, caller)
             writers.append(writer)
-            return replace(made, options={**named, **made.options})
+            return replace(planned, options={**named, **planned.options})
 
         begun = await begin(loaded, plan, self._lane(body))
         return request, writers[0], *begun
@@ -187,10 +187,10 @@ class Pipeline:
             RequestError: the request cannot be served.
         """
         body = await body_of(http)
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as stack:
 
             async def compute() -> bytes:
-                request, loaded = await self._leased(body, parse, held)
+                request, loaded = await self._leased(body, parse, stack)
                 current().model = request.model
                 return await attended(
                     lambda caller: encoded(work(loaded, request, caller)), self._lane(body)
@@ -209,10 +209,10 @@ class Pipeline:
         self,
         body: bytes,
         parse: Callable[[Any], M],
-        held: AsyncExitStack,
+        stack: AsyncExitStack,
         keep_alive: Callable[[M], float | None] = lambda _: None,
     ) -> tuple[M, LoadedModel]:
-        """Parse the request and lease its model until `held` is closed."""
+        """Parse the request and lease its model until `stack` is closed."""
 
         def parsed() -> M:
             return parse(parse_json(body))
@@ -223,7 +223,7 @@ class Pipeline:
             loop = asyncio.get_running_loop()
             request = await loop.run_in_executor(self._lane(body), parsed)
         lease = self.models.lease(request.model, keep_alive(request))
-        served = await held.enter_async_context(lease)
+        served = await stack.enter_async_context(lease)
         request.model = served.name
         return request, served.loaded
 
@@ -235,7 +235,7 @@ class Pipeline:
 async def _respond(
     http: Request,
     endpoint: Endpoint[A],
-    held: AsyncExitStack,
+    stack: AsyncExitStack,
     request: A,
     writer: Writer,
     running: Running,
@@ -249,13 +249,13 @@ async def _respond(
     opening = writer.opening(running)
     if request.stream:
         stream = AsyncStream(running, sink, opening, ready, writer.chunks)
-        return StreamedAnswer(stream, endpoint.framing, headers, held.pop_all())
+        return StreamedAnswer(stream, endpoint.framing, headers, stack.pop_all())
     try:
         data = await while_connected(http.receive, collect(running, sink, ready))
         blocks = await asyncio.to_thread(lambda: [*writer.full_response(data)])
     finally:
         running.close()
-    return WholeAnswer(blocks, headers)
+    return FullAnswer(blocks, headers)
 
 
 async def body_of(http: Request) -> bytes:

@@ -140,12 +140,12 @@ def _connections(backlog: int) -> int:
     if limit == _MANY_FILES:
         return most
     reserved = backlog + min(_OTHER_FILES, limit // 4)
-    found = max(1, min(most, limit - len(list(Path("/dev/fd").iterdir())) - reserved))
-    if found < _FEW:
+    connections = max(1, min(most, limit - len(list(Path("/dev/fd").iterdir())) - reserved))
+    if connections < _FEW:
         _log.warning(
             "This process may open %d files, so that it keeps %d connections at a time; further "
             "ones get a 503. Raise the limit before the start: ulimit -n 1024",
             limit,
-            found,
+            connections,
         )
-    return found
+    return connections

@@ -182,10 +182,10 @@ def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate
     source = _usual(named) if named else ""
     if not source:  # an empty template would lose every message
         return None
-    made = ChatTemplate(source, special_tokens)
-    if made.source != (with_tools := named.get(TOOL_USE, made.source)):
-        made.for_tools = ChatTemplate(with_tools, special_tokens)
-    return made
+    template = ChatTemplate(source, special_tokens)
+    if template.source != (with_tools := named.get(TOOL_USE, template.source)):
+        template.for_tools = ChatTemplate(with_tools, special_tokens)
+    return template
 
 
 def source_of(folder: Path) -> str | None:
@@ -215,7 +215,7 @@ def sources_of(folder: Path) -> dict[str, str]:
     files = {path.stem: path for path in folder.glob("additional_chat_templates/*.jinja")}
     files |= {path.name.split(".")[1]: path for path in folder.glob("chat_template.*.jinja")}
     files[_DEFAULT] = folder / "chat_template.jinja"
-    found = {name: _text(path) for name, path in files.items() if path.is_file()}
+    sources = {name: _text(path) for name, path in files.items() if path.is_file()}
     for name in ("tokenizer_config.json", "chat_template.json"):
         config = folder / name
         source = read_json(config).get("chat_template")
@@ -224,12 +224,12 @@ def sources_of(folder: Path) -> dict[str, str]:
         else:
             named = {} if source is None else {_DEFAULT: source}
         for key, text in named.items():
-            if key in found:
+            if key in sources:
                 continue
             if not isinstance(text, str):
                 raise ModelError(f"{config}: chat_template is a {type(text).__name__}, not a text")
-            found[key] = text
-    return found
+            sources[key] = text
+    return sources
 
 
 def _text(path: Path) -> str:

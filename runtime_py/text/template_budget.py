@@ -69,7 +69,7 @@ class Budget:
         if time.thread_time() > self._end:
             raise TooCostly(f"it takes more than {SECONDS:g} s")
 
-    def made(self, value: Any) -> Any:
+    def sized(self, value: Any) -> Any:
         """Count the size of a new value, and return the value."""
         self.check(self.size(value))
         self._pay(len(value) if isinstance(value, (str, bytes)) else 0)
@@ -90,14 +90,14 @@ class Budget:
 
     def listed(self, values: Iterable[Any]) -> list[Any]:
         """Return an iterator's values as a list, with a step counted for each."""
-        made: list[Any] = []
+        as_list: list[Any] = []
         total = 0
         for value in values:
             total += 8 + self.size(value)
             self.step()
             self.check(total)
-            made.append(value)
-        return made
+            as_list.append(value)
+        return as_list
 
     def size(self, value: Any) -> int:
         """Return the number of characters in a value's text; repeated objects count each time.
@@ -115,7 +115,7 @@ class Budget:
         if isinstance(value, range):
             return _SCALAR * len(value)
         if isinstance(value, Namespace):
-            return self._held(value)
+            return self._size_of_namespace(value)
         if not isinstance(value, (list, tuple, Mapping, Set, ValuesView)):
             return _SCALAR
         if known := self._sizes.get(id(value)):
@@ -133,7 +133,7 @@ class Budget:
             self._sizes[id(value)] = value, size
         return size
 
-    def _held(self, namespace: Any) -> int:
+    def _size_of_namespace(self, namespace: Any) -> int:
         """Return the present size of a namespace.
 
         It can change, so sizes with it are not cached.

@@ -56,23 +56,23 @@ class _Generator(CodeGenerator):
         self.write(")")
 
     def visit_List(self, node: nodes.List, frame: Frame) -> None:
-        self._reported("made", super().visit_List, node, frame)
+        self._reported("sized", super().visit_List, node, frame)
 
     def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
-        self._reported("made", super().visit_Dict, node, frame)
+        self._reported("sized", super().visit_Dict, node, frame)
 
     def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:
         if node.ctx == "load":
-            self._reported("made", super().visit_Tuple, node, frame)
+            self._reported("sized", super().visit_Tuple, node, frame)
         else:
             super().visit_Tuple(node, frame)
 
     def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
-        self._reported("made", super().visit_Compare, node, frame)
+        self._reported("sized", super().visit_Compare, node, frame)
 
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
         if isinstance(node.arg, nodes.Slice):
-            self._reported("made", super().visit_Getitem, node, frame)
+            self._reported("sized", super().visit_Getitem, node, frame)
         else:
             super().visit_Getitem(node, frame)
 
@@ -110,10 +110,10 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
     @property
     def budget(self) -> Budget:
         """Return this thread's budget; None during compilation, where nothing is evaluated."""
-        found = getattr(self._threads, "budget", None)
-        if found is None:
+        own = getattr(self._threads, "budget", None)
+        if own is None:
             raise TooCostly("it is not being rendered")
-        return found  # type: ignore[no-any-return]
+        return own  # type: ignore[no-any-return]
 
     def spend(self, budget: Budget, render: Callable[[], str]) -> str:
         """Call `render` with a budget."""
@@ -135,17 +135,17 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
                 continue
             if isinstance(method.node, nodes.Getattr):
                 names = [nodes.Const(method.node.attr), nodes.Const(method.attr)]
-                found = nodes.EnvironmentAttribute("list_method")
-                call.node = nodes.Call(found, [method.node.node, *names], [], None, None)
+                method_name = nodes.EnvironmentAttribute("list_method")
+                call.node = nodes.Call(method_name, [method.node.node, *names], [], None, None)
         return super()._generate(source, *args, **kwargs)
 
     def counted(self, values: Any) -> Counted:
         """Return the iterable of a loop, with its iterations counted."""
         return Counted(values, self.budget)
 
-    def made(self, value: Any) -> Any:
+    def sized(self, value: Any) -> Any:
         """Return a value that generated code created, with its size counted."""
-        return self.budget.made(value)
+        return self.budget.sized(value)
 
     def list_method(self, owner: Any, name: str, method: str) -> Any:
         """Return a method of the list that a namespace has under a name; it may change the list.
@@ -161,7 +161,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         def changed(*args: Any) -> Any:
             new = [*self.getattr(owner, name)]
             result = getattr(new, method)(*args)
-            owner[name] = self.budget.made(new)
+            owner[name] = self.budget.sized(new)
             return result
 
         return changed
@@ -169,16 +169,16 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
     def joined(self, join: Callable[[Iterable[Any]], str], values: Sequence[Any]) -> str:
         """Return the result of the `~` operator, with its size counted."""
         self.budget.check(sum(map(self.budget.size, values)))
-        return self.budget.made(join(values))  # type: ignore[no-any-return]
+        return self.budget.sized(join(values))  # type: ignore[no-any-return]
 
     def concat(self, pieces: Iterable[str]) -> str:
         """Return the joined text of a template, macro or block, with its size counted."""
-        budget, made, total = self.budget, [], 0
+        budget, collected, total = self.budget, [], 0
         for piece in pieces:
             total += len(piece)
             budget.check(total)
-            made.append(piece)
-        return budget.made("".join(made))  # type: ignore[no-any-return]
+            collected.append(piece)
+        return budget.sized("".join(collected))  # type: ignore[no-any-return]
 
     def _finalized(self) -> Callable[..., Any]:
         @pass_context  # keeps Jinja from evaluating the filter during compilation
@@ -204,7 +204,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
             budget.check(budget.size(left) + budget.size(right))
         elif operator == "%" and isinstance(left, (str, bytes)):
             _check_percent(budget, left, right)
-        return budget.made(super().call_binop(context, operator, left, right))
+        return budget.sized(super().call_binop(context, operator, left, right))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return an attribute, and count a step; overrides SandboxedEnvironment's method."""
@@ -246,8 +246,8 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(owner, (str, bytes, int)):
             args = _check_method(budget, owner, function.__name__, args, kwargs)
         budget.step()
-        made = super().call(context, function, *args, **kwargs)
-        return made if isinstance(made, Counted) else budget.made(made)
+        value = super().call(context, function, *args, **kwargs)
+        return value if isinstance(value, Counted) else budget.sized(value)
 
     def _guarded(self, name: str, function: Any) -> Callable[..., Any]:
         """Return a filter or test that counts the sizes of its inputs and results."""
@@ -262,7 +262,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
                 value = budget.listed(value)
             budget.step(0 if name in _OUTSIDE else budget.size(value))
             value, extra, kwargs = _check_filter(self, name, value, extra, kwargs)
-            return budget.made(function(*before, value, *extra, **kwargs))
+            return budget.sized(function(*before, value, *extra, **kwargs))
 
         return guarded
 
@@ -297,8 +297,8 @@ def _check_percent(budget: Budget, pattern: str | bytes, values: Any) -> None:
     count = text.count("%")
     if count > _FIELDS:
         raise TooCostly(f"it has a format of {count} fields")
-    for found in _PERCENT.finditer(text):
-        for width in filter(None, found.groups()):
+    for match in _PERCENT.finditer(text):
+        for width in filter(None, match.groups()):
             if width == "*" or len(width) > 4:
                 raise TooCostly("it has a format of great width")
     budget.check(len(text) + count * budget.size(values))

@@ -70,7 +70,7 @@ def token_cover(backend: tokenizers.Tokenizer) -> TokenCover | None:
     # Some vocabularies write U+2581 for a space, and a text may contain either.
     return TokenCover(
         (
-            ((made := rule.of(name)) + (own := name.encode()), max(len(made), len(own)))
+            ((normalized := rule.of(name)) + (own := name.encode()), max(len(normalized), len(own)))
             for name in vocabulary
         ),
         composes=composes,

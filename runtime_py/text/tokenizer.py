@@ -127,8 +127,8 @@ class Tokenizer:
         `add_special_tokens` adds the model's BOS and the like.
         """
         # The library's batch method releases the GIL, unlike its method for one text.
-        (made,) = self.backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
-        return made.ids
+        (encoding,) = self.backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+        return encoding.ids
 
     def encode_at_most(
         self, text: str, limit: int, caller: Caller, *, add_special_tokens: bool = True
@@ -156,19 +156,19 @@ class Tokenizer:
         for text in (first, second):
             if len(text) > _SHORT:
                 self._refuse_long(text, limit, caller)
-        (made,) = self.backend.encode_batch([(first, second)], add_special_tokens=True)
-        return made.ids, made.type_ids
+        (encoding,) = self.backend.encode_batch([(first, second)], add_special_tokens=True)
+        return encoding.ids, encoding.type_ids
 
     def _refuse_long(self, text: str, limit: int, caller: Caller) -> None:
         if len(text) > limit * _BYTES_PER_TOKEN:
             raise TooManyTokens(limit + 1)
         if self._cover is not None and (least := self._cover.at_least(text)) > limit:
             raise TooManyTokens(least)
-        found = 0
+        count = 0
         for at in range(0, len(text), _BLOCK):
             caller.check()
-            found += len(self.encode(text[at : at + _BLOCK], add_special_tokens=False))
-            if found > 2 * limit + len(text) // _BLOCK:
+            count += len(self.encode(text[at : at + _BLOCK], add_special_tokens=False))
+            if count > 2 * limit + len(text) // _BLOCK:
                 raise TooManyTokens(limit + 1)
         caller.check()
 
@@ -178,8 +178,8 @@ class Tokenizer:
 
     def ids_with(self, texts: Iterable[str]) -> tuple[int, ...]:
         """Return the ids of tokens that contain one of these texts, except special tokens."""
-        wanted = [text.encode() for text in texts]
-        return tuple(i for i, piece in self._pieces if any(text in piece for text in wanted))
+        encoded = [text.encode() for text in texts]
+        return tuple(i for i, piece in self._pieces if any(text in piece for text in encoded))
 
     @cached_property
     def _pieces(self) -> list[tuple[int, bytes]]:
@@ -200,8 +200,8 @@ class Tokenizer:
 
     def special_id(self, name: str) -> int | None:
         """Return the id of a special token by name, or None."""
-        found = self.backend.token_to_id(name)
-        return found if found in self.special_ids else None
+        token = self.backend.token_to_id(name)
+        return token if token in self.special_ids else None
 
     def piece(self, token: int) -> bytes:
         """Return the text of one token in bytes, for logprobs; special tokens appear by name."""
@@ -223,14 +223,14 @@ def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
     In the file a token is a string or an object with "content".
     """
-    found = {}
+    tokens = {}
     for name in _SPECIAL_NAMES:
         value = config.get(name)
         if isinstance(value, Mapping):
             value = value.get("content")
         if isinstance(value, str):
-            found[name] = value
-    return found
+            tokens[name] = value
+    return tokens
 
 
 def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:

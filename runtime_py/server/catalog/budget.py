@@ -25,15 +25,15 @@ class Budget:
 
     def __init__(self, limit: int | None, room: Callable[[str], Room]) -> None:
         self._limit, self._room = limit, room
-        self._whole: dict[str, Room] = {}
+        self._totals: dict[str, Room] = {}
 
-    def whole(self, device: str) -> Room:
+    def total(self, device: str) -> Room:
         """Return the memory for all models on a device."""
-        if device not in self._whole:
+        if device not in self._totals:
             there = self._room(device)
             free = there.free if self._limit is None else self._limit
-            self._whole[device] = replace(there, free=free)
-        return self._whole[device]
+            self._totals[device] = replace(there, free=free)
+        return self._totals[device]
 
     def left(self, device: str, used: int) -> Room:
         """Return the memory of a device that loaded models do not use.
@@ -42,26 +42,26 @@ class Budget:
             device: the core's name of the device.
             used: bytes of the loaded models, by their plans.
         """
-        whole = self.whole(device)
-        planned = None if whole.free is None else whole.free - used
-        found = [b for b in (planned, self._room(device).free) if b is not None]
-        return replace(whole, free=min(found, default=None))
+        total = self.total(device)
+        planned = None if total.free is None else total.free - used
+        limits = [b for b in (planned, self._room(device).free) if b is not None]
+        return replace(total, free=min(limits, default=None))
 
-    def least(self, made: Prepared) -> Need:
+    def least(self, prepared: Prepared) -> Need:
         """Return the minimum memory that a model needs.
 
         Raises:
             ResourceError: the model does not fit, even without other models.
         """
-        return made.least(self.whole(made.device))
+        return prepared.least(self.total(prepared.device))
 
-    def given(self, made: Prepared, left: Room) -> Need:
+    def given(self, prepared: Prepared, left: Room) -> Need:
         """Return the memory that a model gets; `left` is at least its minimum.
 
         The model gets its usual share, so that other models find room, but at least the minimum.
         """
-        least = self.least(made)
+        least = self.least(prepared)
         try:
-            return max(made.within(left), least, key=lambda need: need.bytes)
+            return max(prepared.within(left), least, key=lambda need: need.bytes)
         except ResourceError:  # the usual share is too small, so the model gets all that is left
             return least

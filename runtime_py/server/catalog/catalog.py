@@ -67,8 +67,8 @@ class Catalog(AbstractContextManager["Catalog"]):
         self._names: dict[str, Slot] = {}  # slot of each name, aliases included
         self._keeper = Keeper(self._slots, Budget(memory_limit, room), load, self._bound)
         self._changed = self._keeper.changed
-        for made in models:
-            self.add(made)
+        for model in models:
+            self.add(model)
         self._keeper.start()
 
     def __exit__(self, *_: object) -> None:
@@ -102,8 +102,8 @@ class Catalog(AbstractContextManager["Catalog"]):
                 be loaded. The next request tries again.
         """
         slot = self._find(name)
-        found = self._enter(slot, keep_alive, self._wait_seconds)
-        resident = await self._loaded(slot, found) if isinstance(found, Loading) else found
+        entered = self._enter(slot, keep_alive, self._wait_seconds)
+        resident = await self._loaded(slot, entered) if isinstance(entered, Loading) else entered
         try:
             yield _served(slot, resident)
         finally:
@@ -118,22 +118,22 @@ class Catalog(AbstractContextManager["Catalog"]):
             self._changed.notify_all()
         return True
 
-    def add(self, made: Prepared) -> None:
+    def add(self, model: Prepared) -> None:
         """Add a model; a model that already has its name is unloaded when it has answered."""
-        spec = made.spec
+        spec = model.spec
         listed = Listed(
             spec.name,
-            longest_input(made.config.get("context"), _head_of(made.folder)),
+            longest_input(model.config.get("context"), _head_of(model.folder)),
             root=spec.name,
-            folder=made.folder,
-            manifest=made.manifest,
+            folder=model.folder,
+            manifest=model.manifest,
         )
         with self._changed:
             slot = self._names.get(spec.name)
             if slot is None or slot.listed.name != spec.name:
-                slot = Slot(made, listed)
-            elif (slot.made.folder, slot.made.spec) != (made.folder, spec):
-                slot.made, slot.listed = made, listed
+                slot = Slot(model, listed)
+            elif (slot.prepared.folder, slot.prepared.spec) != (model.folder, spec):
+                slot.prepared, slot.listed = model, listed
                 if slot.resident:
                     slot.resident.over = True
             for name in (spec.name, *spec.aliases):
@@ -146,19 +146,21 @@ class Catalog(AbstractContextManager["Catalog"]):
         Raises:
             WherryError: a model cannot be loaded, or they do not fit together.
         """
-        held = []
+        residents = []
         try:
             for slot in self._slots():
-                if slot.made.spec.preload:
-                    found = self._enter(slot, None, 0.0)
-                    held.append(found.future.result() if isinstance(found, Loading) else found)
+                if slot.prepared.spec.preload:
+                    entered = self._enter(slot, None, 0.0)
+                    residents.append(
+                        entered.future.result() if isinstance(entered, Loading) else entered
+                    )
         except BusyError as e:
             raise ResourceError(
                 f"The models to preload do not fit into memory together: {e} Preload fewer, or "
                 "give them a smaller context or kv_tokens."
             ) from e
         finally:
-            for resident in held:
+            for resident in residents:
                 self._release(resident)
 
     def close(self) -> None:

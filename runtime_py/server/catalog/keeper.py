@@ -133,32 +133,32 @@ class Keeper:
             self._wait(lambda: not old or not old.leases, end)
             if old and old.leases:
                 raise BusyError(f"{slot.listed.name} ends its answers. Try again in a moment.")
-            made = slot.made
+            prepared = slot.prepared
         self._free(slot)
-        need = self._make_room(made, end)
+        need = self._make_room(prepared, end)
         start = time.monotonic()
-        loaded = self._load(made, need.kv_tokens)
+        loaded = self._load(prepared, need.kv_tokens)
         self._on_load(loaded)
         seconds = time.monotonic() - start
-        _log.info("%s is loaded in %.1f s, %.0f MB", made.spec.name, seconds, need.bytes / 1e6)
-        return Resident(loaded, need.bytes, made.spec.keep_alive)
+        _log.info("%s is loaded in %.1f s, %.0f MB", prepared.spec.name, seconds, need.bytes / 1e6)
+        return Resident(loaded, need.bytes, prepared.spec.keep_alive)
 
-    def _make_room(self, made: Prepared, end: float) -> Need:
+    def _make_room(self, prepared: Prepared, end: float) -> Need:
         """Unload models until one fits; return the memory that it may use.
 
         Raises:
             BusyError: other models did not finish their responses in time.
             ResourceError: the model does not fit.
         """
-        least = self._budget.least(made).bytes
+        least = self._budget.least(prepared).bytes
         try:
             while True:
-                left = self._budget.left(made.device, self._used(made.device))
+                left = self._budget.left(prepared.device, self._used(prepared.device))
                 if left.free is None or least <= left.free:
-                    return self._budget.given(made, left)
-                if not self._unload_one(made, end):
+                    return self._budget.given(prepared, left)
+                if not self._unload_one(prepared, end):
                     # other programs use some of the memory, so the model gets what is left
-                    return made.within(left)
+                    return prepared.within(left)
         finally:
             with self.changed:
                 for other in self._slots():
@@ -167,30 +167,30 @@ class Keeper:
 
     def _used(self, device: str) -> int:
         with self.changed:
-            slots = [s for s in self._slots() if s.made.device == device]
+            slots = [s for s in self._slots() if s.prepared.device == device]
             return sum(s.resident.bytes for s in slots if s.resident)
 
-    def _unload_one(self, made: Prepared, end: float) -> bool:
+    def _unload_one(self, prepared: Prepared, end: float) -> bool:
         """Unload the least recently used model; return False if no model can be unloaded.
 
         Raises:
             BusyError: all models were answering until `end`.
         """
         with self.changed:
-            there = [(s, s.resident) for s in self._slots() if s.made.device == made.device]
-            found = [(s, r) for s, r in there if r]
-            found.sort(key=lambda pair: (pair[1].leases > 0, pair[1].used_at))
-            if not found:
+            there = [(s, s.resident) for s in self._slots() if s.prepared.device == prepared.device]
+            loaded = [(s, r) for s, r in there if r]
+            loaded.sort(key=lambda pair: (pair[1].leases > 0, pair[1].used_at))
+            if not loaded:
                 return False
-            if found[0][1].leases:
-                found[0][1].yields = True
-                self._wait(lambda: any(not r.leases for _, r in found), end)
-            idle = [s for s, r in found if not r.leases]
+            if loaded[0][1].leases:
+                loaded[0][1].yields = True
+                self._wait(lambda: any(not r.leases for _, r in loaded), end)
+            idle = [s for s, r in loaded if not r.leases]
             if not idle:
-                names = ", ".join(s.listed.name for s, _ in found)
+                names = ", ".join(s.listed.name for s, _ in loaded)
                 raise BusyError(
-                    f"{made.spec.name} waits for memory that {names} "
-                    f"{'has' if len(found) == 1 else 'have'} to answer with. "
+                    f"{prepared.spec.name} waits for memory that {names} "
+                    f"{'has' if len(loaded) == 1 else 'have'} to answer with. "
                     "Try again in a moment."
                 )
         self._free(idle[0])

@@ -143,8 +143,8 @@ class _Loader(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(
                 problem=f"the keys {', '.join(twice)} come twice", problem_mark=node.start_mark
             )
-        made: dict[Any, Any] = super().construct_mapping(node, deep)
-        return made
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 def _listed(file: _File, place: Path, defaults: LoadOptions, stays: float) -> Listing:

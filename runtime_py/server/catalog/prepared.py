@@ -50,8 +50,8 @@ class Prepared:
     @property
     def config(self) -> dict[str, int]:
         """Return the model's size limits: the requested ones, else the compiled ones."""
-        asked: Mapping[str, Any] = self.spec.options
-        limits = {n: asked.get(n) or self.manifest.deployment.get(n) for n in loading.LIMITS}
+        options: Mapping[str, Any] = self.spec.options
+        limits = {n: options.get(n) or self.manifest.deployment.get(n) for n in loading.LIMITS}
         return {n: v for n, v in limits.items() if v is not None}
 
     def least(self, alone: Room) -> Need:
@@ -76,8 +76,8 @@ class Prepared:
         """
         draft = self.draft[1] if self.draft else None
         most = memory.kv_tokens(self.manifest, self.config, free, draft)
-        asked = self.spec.options.get("kv_tokens")
-        need = self._of(most if asked is None else asked)
+        requested = self.spec.options.get("kv_tokens")
+        need = self._of(most if requested is None else requested)
         # The need is fixed if kv_tokens is an option, or if the model has no KV cache.
         if free.free is not None and need.bytes > free.free:
             raise ResourceError(
@@ -106,7 +106,7 @@ def prepare(spec: Spec, progress: Progress | None = None) -> Prepared:
     manifest = loading.verified(folder)
     draft_folder = loading.draft_of(cast(LoadOptions, {**spec.options, "progress": progress}))
     draft = (draft_folder, read_manifest(draft_folder)) if draft_folder else None
-    made = Prepared(
+    prepared = Prepared(
         spec=spec,
         folder=folder,
         manifest=manifest,
@@ -115,9 +115,9 @@ def prepare(spec: Spec, progress: Progress | None = None) -> Prepared:
         use=[Use(f) for f in (folder, draft_folder) if f],
     )
     # The options are checked here; the memory is checked at the load.
-    asked = _for_engine(made, spec.options.get("kv_tokens", 1))
-    loading.engine_config(manifest, asked, made.device, draft_folder)
-    return made
+    options = _for_engine(prepared, spec.options.get("kv_tokens", 1))
+    loading.engine_config(manifest, options, prepared.device, draft_folder)
+    return prepared
 
 
 def prepare_all(specs: Sequence[Spec], progress: Progress | None = None) -> list[Prepared]:
@@ -126,39 +126,39 @@ def prepare_all(specs: Sequence[Spec], progress: Progress | None = None) -> list
     Raises:
         ModelError: lists all models that fail.
     """
-    made, problems = [], []
+    prepared, problems = [], []
     for spec in specs:
         try:
-            made.append(prepare(spec, progress))
+            prepared.append(prepare(spec, progress))
         except WherryError as e:
             problems.append(f"{spec.name}: {e}")
     if problems:
         raise ModelError(f"Models that cannot be served:\n{listing(problems)}")
-    return made
+    return prepared
 
 
-def load(made: Prepared, kv_tokens: int | None) -> LoadedModel:
+def load(prepared: Prepared, kv_tokens: int | None) -> LoadedModel:
     """Load the model; damaged files in the cache are replaced.
 
     Raises:
         WherryError: the load fails.
     """
-    options = _for_engine(made, kv_tokens)
+    options = _for_engine(prepared, kv_tokens)
     try:
-        return LoadedModel.load(made.folder, **options)
+        return LoadedModel.load(prepared.folder, **options)
     except ArtifactError as e:
-        if (Path(made.spec.model).expanduser() / MANIFEST).is_file():
+        if (Path(prepared.spec.model).expanduser() / MANIFEST).is_file():
             raise  # a compiled folder of the user's own is never changed
         _log.warning("%s\nThe cache is read through; what is damaged is built again.", e)
     sizes: Any = {} if kv_tokens is None else {"kv_tokens": kv_tokens}
-    return LoadedModel.load(made.spec.model, **{**made.spec.options, **sizes})
+    return LoadedModel.load(prepared.spec.model, **{**prepared.spec.options, **sizes})
 
 
-def _for_engine(made: Prepared, kv_tokens: int | None) -> LoadOptions:
+def _for_engine(prepared: Prepared, kv_tokens: int | None) -> LoadOptions:
     """Return the load options of the engine of a prepared model."""
-    options = for_engine(made.spec.options)
+    options = for_engine(prepared.spec.options)
     if kv_tokens is not None:
         options["kv_tokens"] = kv_tokens
-    if made.draft:
-        options["draft"] = made.draft[0]
+    if prepared.draft:
+        options["draft"] = prepared.draft[0]
     return options

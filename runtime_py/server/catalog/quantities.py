@@ -27,12 +27,12 @@ def seconds_of(value: object) -> float:
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return math.inf if value < 0 else float(value)
-    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if not found:
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not match:
         raise ValueError("a duration is a number of seconds, or as 30s, 5m, 1h30m; -1: for ever")
-    if found[1]:
+    if match[1]:
         return math.inf
-    parts = re.findall(rf"({_PART})(ms|[smhd])?", found[2])
+    parts = re.findall(rf"({_PART})(ms|[smhd])?", match[2])
     return sum(float(number) * _SECONDS[unit or "s"] for number, unit in parts)
 
 
@@ -44,10 +44,10 @@ def bytes_of(value: object) -> int:
     Raises:
         ValueError: the value is no size.
     """
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     units = {unit.lower(): size for unit, size in _BYTES.items()}
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    if found and found[2].lower() in units and (size := float(found[1])) > 0:
-        return int(size * units[found[2].lower()])
+    if match and match[2].lower() in units and (size := float(match[1])) > 0:
+        return int(size * units[match[2].lower()])
     raise ValueError("a size is a number of bytes, or as 800MB, 12GB, 16GiB")

@@ -61,7 +61,7 @@ class Loading:
 class Slot:
     """A named model of the catalog, loaded or not."""
 
-    made: Prepared
+    prepared: Prepared
     listed: Listed
     resident: Resident | None = None
     loading: Loading | None = None

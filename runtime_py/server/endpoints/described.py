@@ -51,8 +51,8 @@ def described(**attributes: Any) -> Callable[[H], H]:
 
 def description_of(handler: Callable[..., Any]) -> Described | None:
     """Return the description attached to a handler; None if it has none."""
-    found: Described | None = getattr(handler, _NAME, None)
-    return found
+    description: Described | None = getattr(handler, _NAME, None)
+    return description
 
 
 def object_of(**properties: Schema) -> Schema:

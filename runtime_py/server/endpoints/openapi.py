@@ -137,14 +137,14 @@ class OpenApi:
         return operation
 
     def _statuses(self, path: str, known: Described) -> list[int]:
-        found = set(_OF_ALL) - set(known.statuses)
+        statuses = set(_OF_ALL) - set(known.statuses)
         if known.request:
-            found |= set(_OF_BODIES)
+            statuses |= set(_OF_BODIES)
         if "{" in path:
-            found.add(404)
+            statuses.add(404)
         if self._has_keys and path not in PROBES:
-            found.add(401)
-        return sorted(found)
+            statuses.add(401)
+        return sorted(statuses)
 
 
 _TIMEOUT = {
@@ -185,15 +185,15 @@ def _response(status: int, content: Mapping[str, Any]) -> dict[str, Any]:
     headers: dict[str, Any] = {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}}
     if status in _RETRY:
         headers["Retry-After"] = {"schema": {"type": "integer", "minimum": 1}}
-    made = {"description": HTTPStatus(status).phrase, "headers": headers}
-    return made | ({"content": dict(content)} if content else {})
+    response = {"description": HTTPStatus(status).phrase, "headers": headers}
+    return response | ({"content": dict(content)} if content else {})
 
 
 def _error(path: str) -> dict[str, Any]:
     """Return the content of a path's errors, from an error with all fields and one without."""
     make = shape_of(path)
-    whole = make(ApiError(400, "text", param="text", code="text"))
-    schema = _schema_of([whole, make(ApiError(500, "text"))])
+    full = make(ApiError(400, "text", param="text", code="text"))
+    schema = _schema_of([full, make(ApiError(500, "text"))])
     return {"application/json": {"schema": schema}}
 
 
@@ -201,9 +201,9 @@ def _schema_of(samples: list[Any]) -> dict[str, Any]:
     """Return a schema that these sample values satisfy."""
     if all(isinstance(s, Mapping) for s in samples):
         names = dict.fromkeys(name for sample in samples for name in sample)
-        found = {n: _schema_of([s[n] for s in samples if n in s]) for n in names}
+        properties = {n: _schema_of([s[n] for s in samples if n in s]) for n in names}
         required = [n for n in names if all(n in s for s in samples)]
-        return {"type": "object", "properties": found, "required": required}
+        return {"type": "object", "properties": properties, "required": required}
     kinds = {type(None): "null", str: "string", bool: "boolean", int: "integer", list: "array"}
     types = list(dict.fromkeys(kinds[type(s)] for s in samples))
     return {"type": types[0] if len(types) == 1 else types}
@@ -217,7 +217,7 @@ class _Schemas:
         requests = [d.request for d in known if isinstance(d.request, type)]
         shapes = [s for d in known for s in (d.answer, d.chunk) if isinstance(s, type)]
         kinds: list[Any] = list(dict.fromkeys([*requests, *shapes]))
-        self._found, rest = TypeAdapter.json_schemas(
+        self._schemas, rest = TypeAdapter.json_schemas(
             [(kind, "validation", TypeAdapter(kind)) for kind in kinds],
             ref_template=_REF,
             schema_generator=_Generator,
@@ -233,7 +233,7 @@ class _Schemas:
         if isinstance(kind, RequestFields):
             return {"$ref": REF + kind.name}
         if isinstance(kind, type):
-            return self._found[kind, "validation"]
+            return self._schemas[kind, "validation"]
         return kind
 
 
@@ -242,17 +242,17 @@ class _Generator(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         """Return the schema of a response class."""
-        made = super().dataclass_schema(schema)
+        generated = super().dataclass_schema(schema)
         kind = schema["cls"]
         if issubclass(kind, Shape):
             names = [f.name for f in fields(cast(Any, kind)) if f.name not in kind._optional]
-            made |= {"required": names} if names else {}
-        return made
+            generated |= {"required": names} if names else {}
+        return generated
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Return the schema of a request class."""
-        made = super().model_schema(schema)
-        properties = made.get("properties", {})
+        generated = super().model_schema(schema)
+        properties = generated.get("properties", {})
         if schema["cls"].__name__.endswith("Request") and "model" in properties:
             properties["model"] = MODEL
-        return made
+        return generated

@@ -54,8 +54,8 @@ class Status:
 
     def status(self) -> str:
         """Return the worst status of all models."""
-        found = {self._of(m.loaded.dispatcher.snapshot()) for m in self._models.served()}
-        return next((word for word in _WORST_FIRST if word in found), "ok")
+        statuses = {self._of(m.loaded.dispatcher.snapshot()) for m in self._models.served()}
+        return next((word for word in _WORST_FIRST if word in statuses), "ok")
 
     @described(
         answer=object_of(server=TEXT, models=list_of(TEXT), endpoints=list_of(TEXT)),
@@ -102,19 +102,19 @@ class Status:
     async def stats(self) -> Response:
         """Returns the engines' counters; during a long step, the last known ones."""
         served = self._models.served()
-        found = await asyncio.gather(*(self._stats(m.loaded) for m in served))
-        models = {m.name: stats for m, stats in zip(served, found, strict=True)}
-        first: dict[str, Any] = {"model": served[0].name, **found[0]} if served else {}
+        stats_of_models = await asyncio.gather(*(self._stats(m.loaded) for m in served))
+        models = {m.name: stats for m, stats in zip(served, stats_of_models, strict=True)}
+        first: dict[str, Any] = {"model": served[0].name, **stats_of_models[0]} if served else {}
         rest = {"status": self.status(), "memory": memory(), "models": models}
         return JSONResponse(first | rest)
 
     async def _stats(self, loaded: LoadedModel) -> dict[str, Any]:
-        found = await looked_at(loaded.dispatcher)
-        return {"status": self._of(found), **as_json(found)}
+        snapshot = await looked_at(loaded.dispatcher)
+        return {"status": self._of(snapshot), **as_json(snapshot)}
 
-    def _of(self, found: Snapshot) -> str:
-        if found.failed:
+    def _of(self, snapshot: Snapshot) -> str:
+        if snapshot.failed:
             return "failed"
-        if found.stats.failed_steps:  # after a lost device every step fails
+        if snapshot.stats.failed_steps:  # after a lost device every step fails
             return "failing"
-        return "stuck" if found.stalled_seconds > self._stuck_seconds else "ok"
+        return "stuck" if snapshot.stalled_seconds > self._stuck_seconds else "ok"

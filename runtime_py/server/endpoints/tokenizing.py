@@ -93,9 +93,9 @@ def _parse(fields: Any) -> TokenizeRequest:
     request = validated(TokenizeRequest, fields)
     given = [name for name in _TEXTS if getattr(request, name) is not None]
     if len(given) != 1:
-        found = " and ".join(given) or "none of them"
+        named = " and ".join(given) or "none of them"
         raise RequestError(
-            f"/tokenize takes one of {', '.join(_TEXTS)}; the request has {found}",
+            f"/tokenize takes one of {', '.join(_TEXTS)}; the request has {named}",
             param=given[1] if given else "prompt",
         )
     if request.parse_special is False:

@@ -46,9 +46,9 @@ class Vectors:
         scores = {("POST", path): self.score for path in ("/v1/score", "/score")}
         ranks = {("POST", path): self.rerank_cut for path in ("/v1/rerank", "/v2/rerank")}
         ranks[("POST", "/rerank")] = self.rerank
-        made = {("POST", path): self.embeddings for path in ("/v1/embeddings", "/embeddings")}
+        embeddings = {("POST", path): self.embeddings for path in ("/v1/embeddings", "/embeddings")}
         classes = {("POST", path): self.classify for path in ("/classify", "/v1/classify")}
-        return {**made, **scores, **classes, **ranks}
+        return {**embeddings, **scores, **classes, **ranks}
 
     @described(request=shapes.EMBEDDING, answer=EmbeddingAnswer)
     async def embeddings(self, request: Request) -> Response:

@@ -47,7 +47,7 @@ class BrowserGuard:
                 allow it.
         """
         host = headers.get("host", "")  # HTTP/1.0 clients may send no Host, but browsers always do
-        if host and not self._is_ours(host):
+        if host and not self._is_own_host(host):
             raise ApiError(
                 403,
                 f"This server does not know itself as {host[:_SHOWN]!r}: a page may have given "
@@ -65,7 +65,7 @@ class BrowserGuard:
             code="origin_not_allowed",
         )
 
-    def _is_ours(self, host: str) -> bool:
+    def _is_own_host(self, host: str) -> bool:
         if "*" in self._hosts:
             return True
         if any(c in host for c in _NOT_IN_HOSTS):

@@ -51,16 +51,16 @@ class Gate:
         self._life = life
         self._max_body = max_body
         self._request_timeout = request_timeout
-        self._held = 0  # bytes of the bodies of all running requests
+        self._body_bytes = 0  # bytes of the bodies of all running requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request and pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                key = self._admitted(scope, Headers(scope=scope), held)
+                key = self._admitted(scope, Headers(scope=scope), stack)
             except ApiError as e:
                 await response(e, scope["path"])(scope, receive, send)
                 return
@@ -74,24 +74,24 @@ class Gate:
             message = await receive()
             size = len(message.get("body", b""))
             received += size
-            self._held += size
+            self._body_bytes += size
             self._check_size(received)
             return message
 
-        async def told(message: Message) -> None:
+        async def sending(message: Message) -> None:
             if key and message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(dict(key.quota.headers()))
             await send(message)
 
         try:
-            await self._app(scope, counted, told)
+            await self._app(scope, counted, sending)
         finally:
-            self._held -= received
+            self._body_bytes -= received
             if key:
                 key.quota.spend(current().tokens)
 
-    def _admitted(self, scope: Scope, headers: Headers, held: ExitStack) -> Key | None:
-        """Admit a request and return its key; closing `held` frees its place in the key's quota."""
+    def _admitted(self, scope: Scope, headers: Headers, stack: ExitStack) -> Key | None:
+        """Admit a request, return its key; closing `stack` frees its place in the key's quota."""
         path, method = scope["path"], scope["method"]
         if self._life.draining and path not in _TO_THE_END:
             raise _draining(self._life)
@@ -108,7 +108,7 @@ class Gate:
         check_content(method, path, headers)
         set_deadline(current(), headers, self._request_timeout)
         if key and method == "POST":
-            held.enter_context(key.quota.request())
+            stack.enter_context(key.quota.request())
         return key
 
     def _key_of(self, headers: Headers) -> Key:
@@ -126,7 +126,7 @@ class Gate:
     def _check_size(self, received: int) -> None:
         if received > self._max_body:
             raise self._too_large(received)
-        if self._held > BODIES_AT_ONCE * self._max_body:
+        if self._body_bytes > BODIES_AT_ONCE * self._max_body:
             raise ApiError(
                 429,
                 "Too many large requests at once; try again in a moment",

@@ -77,11 +77,11 @@ class KeyRing:
 
     def find(self, given: bytes) -> Key | None:
         """Return the key with these bytes; all are compared, so that the time reveals nothing."""
-        digest, found = digest_of(given), None
+        digest, match = digest_of(given), None
         for key in self._keys:
             if hmac.compare_digest(key.digest, digest):
-                found = key
-        return found
+                match = key
+        return match
 
     def reload(self) -> None:
         """Read the file of keys again; usage counts stay if a key's limits stay the same.
@@ -119,7 +119,7 @@ class _Entry(BaseModel):
             raise ValueError("takes either key or sha256")
         return self
 
-    def made(self) -> Key:
+    def as_key(self) -> Key:
         digest = digest_of(self.key.encode()) if self.key else bytes.fromhex(self.sha256 or "")
         limits = Limits(
             requests_per_minute=self.requests_per_minute,
@@ -141,8 +141,8 @@ def read(path: Path) -> list[Key]:
         UsageError: the file is wrong; the message lists everything that is, and no key.
     """
     try:
-        found = yaml.safe_load(path.read_text())
-        entries = _File.model_validate(found).keys
+        document = yaml.safe_load(path.read_text())
+        entries = _File.model_validate(document).keys
     except (OSError, UnicodeDecodeError) as e:
         raise UsageError(f"The keys of {path} cannot be read: {e}") from e
     except yaml.YAMLError as e:
@@ -151,7 +151,7 @@ def read(path: Path) -> list[Key]:
         raise UsageError(f"{path}{line} is not YAML: {getattr(e, 'problem', e)}") from None
     except ValidationError as e:
         raise UsageError(f"{path} is not a file of keys:\n{listing(_problems(e))}") from None
-    keys = [entry.made() for entry in entries]
+    keys = [entry.as_key() for entry in entries]
     if twice := [n for n, count in Counter(key.name for key in keys).items() if count > 1]:
         raise UsageError(f"{path}: several keys are named {', '.join(map(repr, twice))}")
     if len({key.digest for key in keys}) < len(keys):
@@ -161,8 +161,8 @@ def read(path: Path) -> list[Key]:
 
 
 def _problems(error: ValidationError) -> list[str]:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [f"{'.'.join(map(str, p['loc'])) or 'the file'}: {p['msg']}" for p in found]
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return [f"{'.'.join(map(str, p['loc'])) or 'the file'}: {p['msg']}" for p in errors]
 
 
 def _warn_if_open(path: Path, entries: Sequence[_Entry]) -> None:

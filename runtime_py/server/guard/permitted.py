@@ -31,18 +31,18 @@ class Permitted:
 
     def listed(self) -> Sequence[Listed]:
         """Return the models that the key may use; implements `Models.listed`."""
-        found, key = self._models.listed(), _key.get()
+        models, key = self._models.listed(), _key.get()
         if key is None or key.models is None:
-            return found
-        return [m for m in found if m.name in key.models or m.root in key.models]
+            return models
+        return [m for m in models if m.name in key.models or m.root in key.models]
 
     def served(self) -> Sequence[Served]:
         """Return the loaded models that the key may use; implements `Models.served`."""
-        found, key = self._models.served(), _key.get()
+        models, key = self._models.served(), _key.get()
         if key is None or key.models is None:
-            return found
+            return models
         names = self._names()
-        return [m for m in found if m.name in names]
+        return [m for m in models if m.name in names]
 
     def shows(self, labels: Mapping[str, str]) -> bool:
         """Tell whether the current request's key may see a metric: of its models, and its own.

@@ -27,13 +27,13 @@ def write(record: RequestRecord) -> None:
     quiet = record.path in _QUIET and record.status < 400
     level = logging.DEBUG if quiet else logging.INFO
     if _log.isEnabledFor(level):
-        found = fields(record)
-        _log.log(level, "%s", _line(found), extra={"fields": found})
+        values = fields(record)
+        _log.log(level, "%s", _line(values), extra={"fields": values})
 
 
 def fields(record: RequestRecord) -> dict[str, Any]:
     """Return the fields of a log line, times in seconds; unknown fields are omitted."""
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "request_id": record.id,
         "client": record.client,
         "key": record.key,
@@ -44,7 +44,7 @@ def fields(record: RequestRecord) -> dict[str, Any]:
         "error": record.error,
     }
     if running := record.written:
-        found |= {
+        values |= {
             "model": record.model,
             "stream": record.stream,
             "prompt_tokens": running.opened["prompt_tokens"],
@@ -53,25 +53,25 @@ def fields(record: RequestRecord) -> dict[str, Any]:
             "ttft": _rounded(record.first_token_seconds),
             "outcome": record.outcome,
         }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 4)
 
 
-def _line(found: dict[str, Any]) -> str:
+def _line(values: dict[str, Any]) -> str:
     # escaped, so that a path contains no line ends and no terminal codes
-    path = found["path"].encode("unicode_escape").decode("ascii")
-    parts = [found["client"], f"{found['method']} {path}", str(found["status"])]
-    parts.append(f"{found['duration']:.3f} s")
-    if "model" in found:
-        tokens = f"{found['prompt_tokens']}+{found['output_tokens']} tokens"
-        parts.append(f"{found['model']} {tokens} ({found['cached_tokens']} cached)")
-    if "ttft" in found:
-        parts.append(f"first after {found['ttft']:.3f} s")
-    parts += [f"{name}={found[name]}" for name in ("error", "key") if name in found]
-    return "  ".join([*parts, found["request_id"]])
+    path = values["path"].encode("unicode_escape").decode("ascii")
+    parts = [values["client"], f"{values['method']} {path}", str(values["status"])]
+    parts.append(f"{values['duration']:.3f} s")
+    if "model" in values:
+        tokens = f"{values['prompt_tokens']}+{values['output_tokens']} tokens"
+        parts.append(f"{values['model']} {tokens} ({values['cached_tokens']} cached)")
+    if "ttft" in values:
+        parts.append(f"first after {values['ttft']:.3f} s")
+    parts += [f"{name}={values[name]}" for name in ("error", "key") if name in values]
+    return "  ".join([*parts, values["request_id"]])
 
 
 class JsonLines(logging.Formatter):
@@ -80,32 +80,32 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one log line as JSON."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        found = {
+        values = {
             "time": f"{stamp}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
         }
         known = getattr(record, "fields", None)
-        found |= known if known is not None else {"message": record.getMessage()}
+        values |= known if known is not None else {"message": record.getMessage()}
         if record.exc_info:
-            found["exception"] = self.formatException(record.exc_info)
-        return json.dumps(found, ensure_ascii=True, default=str)
+            values["exception"] = self.formatException(record.exc_info)
+        return json.dumps(values, ensure_ascii=True, default=str)
 
 
 def config(log_format: str) -> dict[str, Any]:
     """Return the configuration for logging.config; all goes to stderr, as stdout has results."""
-    made: dict[str, Any] = copy.deepcopy(LOGGING_CONFIG)
-    made["handlers"]["access"]["stream"] = "ext://sys.stderr"
-    made["formatters"]["plain"] = {"format": "%(message)s"}
-    made["handlers"]["requests"] = {
+    settings: dict[str, Any] = copy.deepcopy(LOGGING_CONFIG)
+    settings["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    settings["formatters"]["plain"] = {"format": "%(message)s"}
+    settings["handlers"]["requests"] = {
         "class": "logging.StreamHandler",
         "formatter": "plain",
         "stream": "ext://sys.stderr",
     }
-    made["loggers"][NAME] = {"handlers": ["requests"], "level": "INFO", "propagate": False}
+    settings["loggers"][NAME] = {"handlers": ["requests"], "level": "INFO", "propagate": False}
     if log_format == "json":
-        made["formatters"]["json"] = {"()": JsonLines}
-        for handler in made["handlers"].values():
+        settings["formatters"]["json"] = {"()": JsonLines}
+        for handler in settings["handlers"].values():
             handler["formatter"] = "json"
-        made["loggers"]["wherry"] = {"handlers": ["default"], "propagate": False}
-    return made
+        settings["loggers"]["wherry"] = {"handlers": ["default"], "propagate": False}
+    return settings

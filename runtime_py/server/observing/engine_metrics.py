@@ -17,9 +17,9 @@ class _Row(NamedTuple):
     value: Callable[[Snapshot], float]
 
 
-def _pages_used(found: Snapshot) -> float:
-    total = found.stats.pages_total
-    return (total - found.stats.pages_free) / total if total else 0.0
+def _pages_used(snapshot: Snapshot) -> float:
+    total = snapshot.stats.pages_total
+    return (total - snapshot.stats.pages_free) / total if total else 0.0
 
 
 GAUGES = (
@@ -116,15 +116,15 @@ class EngineMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Return the current metrics; implements `metrics.Source.collect`."""
-        found = [(m.name, m.loaded.dispatcher.snapshot()) for m in self._models.served()]
-        yield GaugeMetricFamily("wherry_models_loaded", "Models in memory.", len(found))
+        snapshots = [(m.name, m.loaded.dispatcher.snapshot()) for m in self._models.served()]
+        yield GaugeMetricFamily("wherry_models_loaded", "Models in memory.", len(snapshots))
         for row in GAUGES:
             gauge = GaugeMetricFamily(f"wherry_{row.name}", row.what, labels=["model"])
-            for name, snapshot in found:
+            for name, snapshot in snapshots:
                 gauge.add_metric([name], float(row.value(snapshot)))
             yield gauge
         for row in COUNTERS:
             counter = CounterMetricFamily(f"wherry_{row.name}", row.what, labels=["model"])
-            for name, snapshot in found:
+            for name, snapshot in snapshots:
                 counter.add_metric([name], float(row.value(snapshot)))
             yield counter

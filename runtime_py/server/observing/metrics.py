@@ -60,10 +60,10 @@ class RequestMetrics:
             registry=None,
             buckets=SECONDS,
         )
-        self._under_way = Gauge(
+        self._in_flight = Gauge(
             "wherry_http_requests_in_flight", "Running requests.", registry=None
         )
-        self._under_way.set_function(lambda: life.active)
+        self._in_flight.set_function(lambda: life.active)
         self._sockets = Gauge(
             "wherry_websocket_connections", "Open WebSocket connections.", registry=None
         )
@@ -88,7 +88,7 @@ class RequestMetrics:
         self._each = histogram(
             "time_per_output_token_seconds", "Mean time between the tokens of a request."
         )
-        self._whole = histogram("request_seconds", "From a request's headers to its end.")
+        self._seconds = histogram("request_seconds", "From a request's headers to its end.")
         self._queue = histogram("queue_seconds", "Time before a request's first step.")
         self._prefill = histogram("prefill_seconds", "From the first step to the first token.")
         self._decode = histogram("decode_seconds", "From the first token to the last.")
@@ -96,7 +96,7 @@ class RequestMetrics:
         self._longest = histogram(
             "longest_output_tokens", "Tokens of a request's longest choice.", TOKENS
         )
-        self._asked = histogram("max_tokens", "Maximum tokens of a request's choices.", TOKENS)
+        self._max_tokens = histogram("max_tokens", "Maximum tokens of a request's choices.", TOKENS)
         self._choices = histogram("choices", "Choices per request: n.", CHOICES)
         self._prompt = histogram("prompt_tokens", "Prompt tokens per request.", TOKENS)
         self._output = histogram(
@@ -117,11 +117,11 @@ class RequestMetrics:
     def _answered(self, record: RequestRecord, running: Running, model: str) -> None:
         about, totals = running.opened, running.totals
         self._outcomes.labels(model, record.outcome).inc()
-        self._whole.labels(model).observe(record.seconds)
+        self._seconds.labels(model).observe(record.seconds)
         self._prompt.labels(model).observe(about["prompt_tokens"])
         self._output.labels(model).observe(totals.sampled)
         self._longest.labels(model).observe(totals.longest)
-        self._asked.labels(model).observe(about["max_tokens"])
+        self._max_tokens.labels(model).observe(about["max_tokens"])
         self._choices.labels(model).observe(about["n"])
         if (first := record.first_token_seconds) is None:
             return

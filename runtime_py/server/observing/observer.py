@@ -68,8 +68,8 @@ class Observer:
     def _end(self, scope: Scope, record: RequestRecord) -> None:
         record.ended = time.monotonic()
         record.status = record.status or CUT_OFF
-        asked = record.path if record.path in self._paths else record.route
-        record.route = getattr(scope.get("route"), "path", asked)
+        path = record.path if record.path in self._paths else record.route
+        record.route = getattr(scope.get("route"), "path", path)
         for watcher in self._watchers:
             try:
                 watcher(record)
@@ -80,10 +80,10 @@ class Observer:
 
 def _record(scope: Scope) -> RequestRecord:
     headers = Headers(scope=scope)
-    asked = headers.get(REQUEST_ID, "")
+    given = headers.get(REQUEST_ID, "")
     client = scope.get("client")
     return RequestRecord(
-        accepted_id(asked),
+        accepted_id(given),
         scope["method"],
         scope["path"],
         client[0] if client and client[0] else "local",

@@ -116,6 +116,6 @@ def new_id() -> str:
     return f"req-{secrets.token_hex(12)}"
 
 
-def accepted_id(asked: str) -> str:
+def accepted_id(requested: str) -> str:
     """Return the client's id if logs and headers can contain it, else a new one."""
-    return asked if _ACCEPTED_ID.fullmatch(asked) else new_id()
+    return requested if _ACCEPTED_ID.fullmatch(requested) else new_id()

@@ -70,7 +70,7 @@ def _attributes(record: RequestRecord, operation: str) -> dict[str, Any]:
     running = record.written
     assert running is not None
     totals = running.totals
-    found: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": "wherry",
         "gen_ai.request.model": record.model,
@@ -88,5 +88,5 @@ def _attributes(record: RequestRecord, operation: str) -> dict[str, Any]:
         "wherry.decode_seconds": totals.decode,
     }
     if (first := record.first_token_seconds) is not None:
-        found["gen_ai.response.time_to_first_chunk"] = first
-    return found
+        attributes["gen_ai.response.time_to_first_chunk"] = first
+    return attributes

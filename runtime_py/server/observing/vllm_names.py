@@ -84,7 +84,7 @@ def also_as_vllm(metric: Metric) -> Iterator[Metric]:
             labels = alias.labels({n: v for n, v in sample.labels.items() if n != "le"}) | bucket
             key = name, tuple(labels.items())
             sums[key] = sums.get(key, 0.0) + sample.value
-        made = Metric(alias.name, metric.documentation, metric.type)
+        renamed = Metric(alias.name, metric.documentation, metric.type)
         for (name, pairs), value in sums.items():
-            made.add_sample(name, dict(pairs), value)
-        yield made
+            renamed.add_sample(name, dict(pairs), value)
+        yield renamed

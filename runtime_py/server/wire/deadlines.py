@@ -24,8 +24,8 @@ def set_deadline(record: RequestRecord, headers: Headers, limit: float | None) -
     Raises:
         ApiError: the header is no number of seconds.
     """
-    asked = headers.get(TIMEOUT_HEADER)
-    own = _seconds(asked)
+    given = headers.get(TIMEOUT_HEADER)
+    own = _seconds(given)
     times = [seconds for seconds in (limit, own) if seconds is not None]
     if times:
         record.time_limit = min(times)
@@ -33,17 +33,17 @@ def set_deadline(record: RequestRecord, headers: Headers, limit: float | None) -
         record.deadline = record.started + record.time_limit
 
 
-def _seconds(asked: str | None) -> float | None:
-    if asked is None:
+def _seconds(given: str | None) -> float | None:
+    if given is None:
         return None
     try:
-        seconds = float(asked)
+        seconds = float(given)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
         raise ApiError(
             400,
-            f"{TIMEOUT_HEADER} is {asked[:_SHOWN]!r}; it takes seconds, as 30 or 2.5",
+            f"{TIMEOUT_HEADER} is {given[:_SHOWN]!r}; it takes seconds, as 30 or 2.5",
             code="invalid_timeout",
         )
     return seconds

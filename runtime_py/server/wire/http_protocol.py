@@ -101,8 +101,8 @@ def _in_origin_form(request: h11.Request) -> h11.Request:
 
     The URL's host then takes the place of the header.
     """
-    scheme, found, rest = request.target.partition(b"://")
-    if not found or scheme.lower() not in (b"http", b"https"):
+    scheme, separator, rest = request.target.partition(b"://")
+    if not separator or scheme.lower() not in (b"http", b"https"):
         return request
     host, slash, path = rest.partition(b"/")
     headers = [(n, host if n == b"host" else value) for n, value in request.headers]
@@ -162,9 +162,9 @@ class HttpProtocol(H11Protocol):
 
         Return whether it may still get a response.
         """
-        whole = self.cycle is not None and not self.cycle.more_body
+        complete = self.cycle is not None and not self.cycle.more_body
         # asyncio cannot keep a TLS connection half open.
-        if not whole or self.cycle.response_complete or self.scheme == "https":
+        if not complete or self.cycle.response_complete or self.scheme == "https":
             return False
         self._half_closed.begin()
         return True
@@ -266,7 +266,7 @@ class HttpProtocol(H11Protocol):
             and c.idle_since is not None
         ]
         if waiting:
-            _, longest = min(waiting, key=lambda found: found[0])
+            _, longest = min(waiting, key=lambda pair: pair[0])
             # The connection is removed at once, so that the next new connection evicts another one.
             self.connections.discard(longest)
             if isinstance(longest, HttpProtocol) and longest.cycle is None:
@@ -293,11 +293,11 @@ class HttpProtocol(H11Protocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         try:
-            made = response(error)
-            headers = [*made.raw_headers, (b"connection", b"close")]
+            refusal = response(error)
+            headers = [*refusal.raw_headers, (b"connection", b"close")]
             for event in (
                 h11.Response(status_code=error.status_code, headers=headers),
-                h11.Data(data=bytes(made.body)),
+                h11.Data(data=bytes(refusal.body)),
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")

@@ -46,13 +46,13 @@ class Structure:
         Raises:
             RequestError: a count exceeds its limit, which the message has.
         """
-        for found, limit, what in (
+        for value, limit, what in (
             (self.values, MAX_VALUES, "values"),
             (self.containers, MAX_CONTAINERS, "objects and lists"),
             (self.names, MAX_NAMES, "fields"),
             (self.depth, MAX_DEPTH, "levels"),
         ):
-            if found > limit:
+            if value > limit:
                 raise RequestError(
                     f"The body's JSON has more than {limit} {what}", code="invalid_json"
                 )
@@ -66,7 +66,7 @@ def parse_json(body: bytes) -> Any:
     """
     measure(body)
     try:
-        return json.loads(body.decode("utf-8-sig"), parse_int=_whole_number)
+        return json.loads(body.decode("utf-8-sig"), parse_int=_integer)
     except (ValueError, RecursionError) as e:
         raise RequestError(f"The body is not JSON: {e}", code="invalid_json") from e
 
@@ -77,20 +77,20 @@ def measure(body: bytes) -> Structure:
     Raises:
         RequestError: a count exceeds its limit; the rest is not read.
     """
-    found, level, inside = Structure(), 0, np.uint8(0)
+    structure, level, inside = Structure(), 0, np.uint8(0)
     for piece in _pieces(body):
         within = np.bitwise_xor.accumulate((piece == ord('"')).view(np.uint8)) ^ inside
         outside = piece[within == 0]
         inside = within[-1]
         count = np.bincount(outside, minlength=256)
         levels = level + np.cumsum(_LEVEL[outside], dtype=np.int32)
-        found.containers += int(count[ord("[")] + count[ord("{")])
-        found.names += int(count[ord(":")])
-        found.values += int(count[ord(",")])
+        structure.containers += int(count[ord("[")] + count[ord("{")])
+        structure.names += int(count[ord(":")])
+        structure.values += int(count[ord(",")])
         if len(levels):
-            found.depth, level = max(found.depth, int(levels.max())), int(levels[-1])
-        found.check()
-    return found
+            structure.depth, level = max(structure.depth, int(levels.max())), int(levels[-1])
+        structure.check()
+    return structure
 
 
 def _pieces(body: bytes) -> Iterator[np.ndarray]:
@@ -157,7 +157,7 @@ def _parts(value: Any, depth: int) -> Iterator[str]:
     yield end
 
 
-def _whole_number(digits: str) -> int:
+def _integer(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise ValueError(f"a whole number of {len(digits)} digits")
     return int(digits)

@@ -68,12 +68,12 @@ class SocketProtocol(WSProtocol):
     def idle_since(self) -> float | None:
         """Return since when the connection waits for its client; None while it serves a message."""
         state = getattr(self, "scope", {}).get("state", {})
-        found: float | None = state.get("idle_since")
-        return found
+        since: float | None = state.get("idle_since")
+        return since
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers of a closed connection, and drop received bytes."""
-        self._read_whole()
+        self._note_complete()
         self.resume_writing()
         # The connection is added, because an eviction may have removed it and uvicorn will remove
         # it again.
@@ -112,7 +112,7 @@ class SocketProtocol(WSProtocol):
         else:
             super().handle_message(event)
             if event.message_finished:
-                self._read_whole()
+                self._note_complete()
             elif self._slow is None:
                 self._slow = self.loop.call_later(self._limits.body_seconds, self._too_slow)
 
@@ -127,7 +127,7 @@ class SocketProtocol(WSProtocol):
         else:
             super().handle_close(event)
 
-    def _read_whole(self) -> None:
+    def _note_complete(self) -> None:
         self.config.unread -= self._unread
         self._unread = 0
         if self._slow is not None:
@@ -140,7 +140,7 @@ class SocketProtocol(WSProtocol):
 
     def refuse(self, error: ApiError, code: int) -> None:
         """Send an error and close the connection with this code."""
-        self._read_whole()
+        self._note_complete()
         self.stop_keepalive()
         if self.close_sent or self.transport.is_closing():
             return

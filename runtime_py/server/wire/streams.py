@@ -88,11 +88,11 @@ class StreamedAnswer(Response):
         stream: Chunks,
         framing: Framing,
         headers: Mapping[str, str],
-        held: AsyncExitStack,
+        resources: AsyncExitStack,
     ) -> None:
         self._stream = stream
         self._framing = framing
-        self._held = held
+        self._resources = resources
         self.media_type = framing.media_type
         self._started = False
         self._busy = False  # whether chunks are being sent
@@ -118,7 +118,7 @@ class StreamedAnswer(Response):
             await self._end_with(send, shutting_down())
         finally:
             self._stream.cancel()
-            await self._held.aclose()
+            await self._resources.aclose()
 
     async def _end_with(self, send: Send, error: ApiError) -> None:
         current().error = error.code
@@ -161,7 +161,7 @@ class StreamedAnswer(Response):
             self._sent_at = time.monotonic()
 
 
-class WholeAnswer(Response):
+class FullAnswer(Response):
     """A response that sends blocks of complete JSON and frees each as it is sent.
 
     Args:

@@ -269,7 +269,7 @@ async def test_queues_are_limited_whenever_a_model_is_loaded(open_, loads):
 
 async def test_a_name_that_is_added_again_has_the_new_model(open_, loads, tmp_path):
     models = open_({"a": {}})
-    made = models._slots()[0].made
+    made = models._slots()[0].prepared
     async with models.lease("a") as old:
         models.add(made)  # the same: nothing changes
         assert await ask(models, "a") == "a" and loads.begun == ["a"]

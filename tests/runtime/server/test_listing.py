@@ -211,7 +211,7 @@ def test_opened_from_compiled_folders(tmp_path, monkeypatch):
     with opened(tmp_path / "m", options={"context": 256, "threads": 2}) as models:
         assert [m.context for m in models.listed()] == [256, 256]
         assert models.listed()[0].folder == tmp_path / "m/one" and given == []
-        made = models._slots()[0].made
+        made = models._slots()[0].prepared
         loaded = prepared.load(made, 1024)
         try:
             assert (loaded.name, loaded.context) == ("small", 256)

@@ -17,7 +17,7 @@ from wherry.errors import ModelError
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.errors import RequestError
 from wherry.runtime.server.catalog.catalog import Catalog
-from wherry.runtime.server.endpoints.ollama.pull import Wanted, _Statuses, wanted_of
+from wherry.runtime.server.endpoints.ollama.pull import PullSpec, _Statuses, spec_of
 
 from ...support import artifacts
 from .. import small_tokenizers as small
@@ -81,7 +81,7 @@ def client_of(models, **options):
     ],
 )
 def test_what_is_meant(asked, model, name, quant, aliases):
-    assert wanted_of(asked) == Wanted(model, name, quant, aliases)
+    assert spec_of(asked) == PullSpec(model, name, quant, aliases)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_is_meant(asked, model, name, quant, aliases):
 )
 def test_what_cannot_be_pulled(asked):
     with pytest.raises(RequestError, match="cannot be pulled"):
-        wanted_of(asked)
+        spec_of(asked)
 
 
 def test_only_where_it_is_allowed(models, make):
@@ -114,7 +114,7 @@ def test_what_is_there_already(models):
 async def test_a_process_makes_it_and_the_catalog_has_it(models, folder):
     """The real process, over a folder that is compiled already."""
     statuses = _Statuses(
-        models, Wanted(str(folder), "org/x", None, ("hf.co/org/x",)), asyncio.Lock()
+        models, PullSpec(str(folder), "org/x", None, ("hf.co/org/x",)), asyncio.Lock()
     )
     try:
         assert [s["status"] for s in await statuses.batch()] == ["pulling org/x"]
@@ -123,9 +123,9 @@ async def test_a_process_makes_it_and_the_catalog_has_it(models, folder):
     finally:
         await statuses.end()
     assert [m.name for m in models.listed()] == ["a", "org/x", "hf.co/org/x"]
-    made = models._slots()[1].made
+    made = models._slots()[1].prepared
     assert (made.folder, made.spec.keep_alive) == (folder, 7.0)
-    missing = _Statuses(models, Wanted("/nowhere", "y", None), asyncio.Lock())
+    missing = _Statuses(models, PullSpec("/nowhere", "y", None), asyncio.Lock())
     try:
         with pytest.raises(ModelError, match="There is no folder '/nowhere'"):
             await missing.all()

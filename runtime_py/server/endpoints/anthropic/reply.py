@@ -54,7 +54,7 @@ class MessageReply:
 
     def full_response(self, delta: Delta, usage: Usage, timings: Timings) -> Json:
         """Return the whole message; implements `Reply.full_response`."""
-        blocks = _whole_blocks(delta.parts, omit=self._omit)
+        blocks = _complete_blocks(delta.parts, omit=self._omit)
         return self._message(blocks, _usage(usage), self._end_of(delta))
 
     def _message(self, content: list[Json], usage: Json, end: Json) -> Json:
@@ -124,7 +124,7 @@ class _Blocks:
         return {"type": "content_block_delta", "index": self._index, "delta": delta}
 
 
-def _whole_blocks(parts: Sequence[Part], *, omit: bool) -> list[Json]:
+def _complete_blocks(parts: Sequence[Part], *, omit: bool) -> list[Json]:
     """Return the content blocks of a whole response; adjacent parts of a kind are joined."""
     blocks: list[Json] = []
     for part in parts:
@@ -146,10 +146,10 @@ def _whole_blocks(parts: Sequence[Part], *, omit: bool) -> list[Json]:
 def _object(arguments: str) -> Json:
     """Return a tool call's arguments as an object, parsed as far as they are complete and valid."""
     try:
-        found = from_json(arguments, allow_partial="trailing-strings", allow_inf_nan=False)
+        value = from_json(arguments, allow_partial="trailing-strings", allow_inf_nan=False)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _signature(digest: Any) -> str:

@@ -76,24 +76,24 @@ def chat_fields(request: CountRequest) -> dict[str, Any]:
 
 def _thinking(request: CountRequest) -> dict[str, Any]:
     """Return chat fields that disable thinking in the output, unless the client asks for it."""
-    wanted = request.thinks
+    thinks = request.thinks
     return {
-        "enable_thinking": wanted,
-        "include_reasoning": wanted,
-        "reasoning_effort": request.effort if wanted else None,
+        "enable_thinking": thinks,
+        "include_reasoning": thinks,
+        "reasoning_effort": request.effort if thinks else None,
     }
 
 
 def _format(request: CountRequest) -> dict[str, Any]:
     nested = request.output_config.format if request.output_config else None
-    name, asked = "output_config.format", nested
-    if asked is None:
-        name, asked = "output_format", request.output_format
-    if asked is None:
+    name, requested = "output_config.format", nested
+    if requested is None:
+        name, requested = "output_format", request.output_format
+    if requested is None:
         return {}
-    if asked.get("type") != "json_schema" or "schema" not in asked:
+    if requested.get("type") != "json_schema" or "schema" not in requested:
         raise RequestError(f'{name} takes {{"type": "json_schema", "schema": {{...}}}}', param=name)
-    schema = {"name": "answer", "schema": asked["schema"], "strict": True}
+    schema = {"name": "answer", "schema": requested["schema"], "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
@@ -118,13 +118,15 @@ def _tool(tool: Tool, index: int) -> dict[str, Any]:
 def _choice(choice: ToolChoice | None) -> dict[str, Any]:
     if choice is None:
         return {}
-    asked: Any = _CHOICES.get(choice.type)
+    translated: Any = _CHOICES.get(choice.type)
     if choice.type == "tool":
         if not choice.name:
             raise RequestError("tool_choice of type 'tool' needs a name", param="tool_choice.name")
-        asked = {"type": "function", "function": {"name": choice.name}}
+        translated = {"type": "function", "function": {"name": choice.name}}
     alone = choice.disable_parallel_tool_use
-    return {"tool_choice": asked} | ({} if alone is None else {"parallel_tool_calls": not alone})
+    return {"tool_choice": translated} | (
+        {} if alone is None else {"parallel_tool_calls": not alone}
+    )
 
 
 def _messages(request: CountRequest) -> Iterator[dict[str, Any]]:

@@ -19,18 +19,18 @@ def abilities(
     manifest: Manifest | None, template: str | None, folder: Path | None = None
 ) -> list[str]:
     """Return a model's capabilities from its manifest, its chat template and its vocabulary."""
-    ours = manifest.capabilities if manifest else ("completion",)
-    found = {_NAMES.get(name, name) for name in ours} - {""}
+    capabilities = manifest.capabilities if manifest else ("completion",)
+    names = {_NAMES.get(name, name) for name in capabilities} - {""}
     # Ollama calls a model an embedding model only if it generates no text
-    if "completion" in found:
-        found.discard("embedding")
-        found |= {"insert"} if folder and _fills(folder) else set()
+    if "completion" in names:
+        names.discard("embedding")
+        names |= {"insert"} if folder and _fills(folder) else set()
     # the load of the model will report the error of a template that is no Jinja
     traits = answer_to("wherry_template_traits", template) if template is not None else None
     if traits:
-        found |= {"tools"} if traits["tools"] else set()
-        found |= {"thinking"} if traits["thinks"] else set()
-    return sorted(found)
+        names |= {"tools"} if traits["tools"] else set()
+        names |= {"thinking"} if traits["thinks"] else set()
+    return sorted(names)
 
 
 @cache

@@ -69,7 +69,7 @@ class EmbeddingsAnswer(Shape):
 
 
 @dataclass(slots=True)
-class Asked:
+class EmbeddingRequest:
     """A parsed request for the pipeline; `name` is the client's name of the model."""
 
     model: str
@@ -82,7 +82,7 @@ class Asked:
     started: float = field(default_factory=time.perf_counter)
 
 
-def embed(body: Any) -> Asked:
+def embed(body: Any) -> EmbeddingRequest:
     """Return the request in a body of /api/embed; raises RequestError for a wrong body."""
     fields = validated(OllamaEmbedRequest, body)
     sent = {
@@ -90,22 +90,22 @@ def embed(body: Any) -> Asked:
         "dimensions": fields.dimensions,
         "truncate": fields.truncate,
     }
-    return _asked(fields, sent, single=False)
+    return _request_of(fields, sent, single=False)
 
 
-def embeddings(body: Any) -> Asked:
+def embeddings(body: Any) -> EmbeddingRequest:
     """Return the request in a body of /api/embeddings; raises RequestError for a wrong body."""
     fields = validated(OllamaEmbeddingsRequest, body)
-    return _asked(fields, {"input": fields.prompt or ""}, single=True)
+    return _request_of(fields, {"input": fields.prompt or ""}, single=True)
 
 
-def _asked(fields: _Fields, sent: dict[str, Any], *, single: bool) -> Asked:
-    name = fields.asked
+def _request_of(fields: _Fields, sent: dict[str, Any], *, single: bool) -> EmbeddingRequest:
+    name = fields.requested
     options = [f"options.{n}" for n, value in (fields.options or {}).items() if value is not None]
     extra = [n for n, value in (fields.model_extra or {}).items() if value is not None]
     request = {n: value for n, value in {"model": name, **sent}.items() if value is not None}
     checked("embed", request)
-    return Asked(
+    return EmbeddingRequest(
         model=name,
         name=name,
         request=request,
@@ -118,8 +118,8 @@ def _asked(fields: _Fields, sent: dict[str, Any], *, single: bool) -> Asked:
 class _Reply:
     """Writes the response to a request for embeddings; implements `pipeline.Writer`."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked, self._planned = asked, time.perf_counter()
+    def __init__(self, request: EmbeddingRequest) -> None:
+        self._request, self._planned = request, time.perf_counter()
 
     def opening(self, running: Running) -> Sequence[Chunk]:
         """Return no chunks: nothing is streamed; implements `Writer.opening`."""
@@ -131,28 +131,28 @@ class _Reply:
 
     def full_response(self, data: bytes) -> Iterator[bytes]:
         """Yield the response; implements `Writer.full_response`."""
-        answer, asked = json.loads(data), self._asked
+        answer, request = json.loads(data), self._request
         vectors = [item["embedding"] for item in answer["data"]]
-        if asked.single:
+        if request.single:
             return encoded_blocks(EmbeddingsAnswer(vectors[0]).model_dump())
-        made = EmbedAnswer(
-            asked.name or asked.model,
+        response = EmbedAnswer(
+            request.name or request.model,
             vectors,
-            int((time.perf_counter() - asked.started) * _NS),
-            int((self._planned - asked.started) * _NS),
+            int((time.perf_counter() - request.started) * _NS),
+            int((self._planned - request.started) * _NS),
             answer["usage"]["prompt_tokens"],
         )
-        return encoded_blocks(made.model_dump())
+        return encoded_blocks(response.model_dump())
 
 
-def plan(_: LoadedModel, asked: Asked, caller: Caller) -> tuple[HostRequest, _Reply]:
+def plan(_: LoadedModel, request: EmbeddingRequest, caller: Caller) -> tuple[HostRequest, _Reply]:
     """Return the request for C++, and the writer of its response."""
-    return HostRequest("embed", asked.request), _Reply(asked)
+    return HostRequest("embed", request.request), _Reply(request)
 
 
-def _endpoint(parse: Callable[[Any], Asked]) -> Endpoint[Asked]:
+def _endpoint(parse: Callable[[Any], EmbeddingRequest]) -> Endpoint[EmbeddingRequest]:
     return Endpoint(
-        parse, plan, ignored=lambda asked, _: asked.ignored, keep_alive=lambda a: a.keep_alive
+        parse, plan, ignored=lambda request, _: request.ignored, keep_alive=lambda a: a.keep_alive
     )
 
 
@@ -180,8 +180,8 @@ class OllamaEmbeddings:
         if len(body) <= _SMALL:
             fields = validated(OllamaEmbedRequest, parse_json(body))
             if not fields.input:
-                async with self._pipeline.models.lease(fields.asked, fields.keep_alive):
-                    return JSONResponse(EmbedAnswer(fields.asked, [], 0, 0, 0).model_dump())
+                async with self._pipeline.models.lease(fields.requested, fields.keep_alive):
+                    return JSONResponse(EmbedAnswer(fields.requested, [], 0, 0, 0).model_dump())
         return await self._pipeline.answer(request, EMBED)
 
     @described(request=OllamaEmbeddingsRequest, answer=EmbeddingsAnswer)
@@ -191,6 +191,6 @@ class OllamaEmbeddings:
         if len(body) <= _SMALL:
             fields = validated(OllamaEmbeddingsRequest, parse_json(body))
             if not fields.prompt:
-                async with self._pipeline.models.lease(fields.asked, fields.keep_alive):
+                async with self._pipeline.models.lease(fields.requested, fields.keep_alive):
                     return JSONResponse(EmbeddingsAnswer([]).model_dump())
         return await self._pipeline.answer(request, EMBEDDINGS)

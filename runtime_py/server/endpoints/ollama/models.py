@@ -106,10 +106,10 @@ class OllamaModels:
         """Describes the model that the request names."""
         fields = validated(ShowRequest, parse_json(await body_of(request)))
         listed = self._models.listed()
-        found = named({m.name: m for m in listed}, fields.asked)
-        if found is None:
-            raise unknown_model(fields.asked, listed)
-        return JSONResponse(await asyncio.to_thread(_shown, found))
+        listed_model = named({m.name: m for m in listed}, fields.requested)
+        if listed_model is None:
+            raise unknown_model(fields.requested, listed)
+        return JSONResponse(await asyncio.to_thread(_shown, listed_model))
 
 
 def _shown(model: Listed) -> dict[str, Any]:
@@ -132,14 +132,14 @@ def _shown(model: Listed) -> dict[str, Any]:
 def _listed(model: Listed) -> dict[str, Any]:
     name = model.name if ":" in model.name else model.name + LATEST
     manifest = model.manifest
-    made: float = model.created
+    created: float = model.created
     if model.folder is not None:
         with suppress(OSError):  # a folder outside of the cache may have been removed meanwhile
-            made = (model.folder / MANIFEST).stat().st_mtime
+            created = (model.folder / MANIFEST).stat().st_mtime
     return {
         "name": name,
         "model": name,
-        "modified_at": _time(made),
+        "modified_at": _time(created),
         "size": _size(manifest),
         "digest": digest(asdict(manifest)) if manifest else "",
         "details": _details(model),

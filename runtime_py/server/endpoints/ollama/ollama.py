@@ -27,7 +27,7 @@ from .abilities import thinks
 from .answers import CHAT_SCHEMA, GENERATE_SCHEMA, Reply, without_prompt
 from .options import without_effect
 from .parsing import validated
-from .requests import AnswerFields, Asked, OllamaChatRequest, OllamaGenerateRequest
+from .requests import AnswerFields, OllamaChatRequest, OllamaGenerateRequest, OllamaRequest
 
 _SMALL = 2**12  # bytes up to which a body may be a request that has no prompt
 
@@ -44,39 +44,41 @@ FRAMING = Framing("application/x-ndjson", line, error=error_shape)
 add_shape("/api/", error_shape)
 
 
-def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[HostRequest, Translated]:
+def plan(
+    loaded: LoadedModel, request: OllamaRequest, caller: Caller
+) -> tuple[HostRequest, Translated]:
     """Return the request for C++, and the writer of its response."""
     planned = time.perf_counter()
-    asked.model_context = loaded.context
-    if asked.fields.think and not thinks(loaded.template):
-        asked.ignored.append("think")
+    request.model_context = loaded.context
+    if request.fields.think and not thinks(loaded.template):
+        request.ignored.append("think")
     reply = Reply(
-        asked.name or asked.model,
-        chat=isinstance(asked.fields, OllamaChatRequest),
-        started=asked.started,
+        request.name or request.model,
+        chat=isinstance(request.fields, OllamaChatRequest),
+        started=request.started,
         planned=planned,
-        logprobs=bool(asked.fields.logprobs),
+        logprobs=bool(request.fields.logprobs),
     )
     options = {
         **IN_PARTS,
         # of prompt and output, as in Ollama
-        "context": min(asked.context or loaded.context, loaded.context),
+        "context": min(request.context or loaded.context, loaded.context),
         "context_field": "options.num_ctx",
-        "max_tokens": asked.most,
+        "max_tokens": request.most,
     }
-    if asked.chat and (asked.completion is None or loaded.template):
-        return HostRequest("chat", asked.chat, options), Translated(reply)
-    assert asked.completion
-    return HostRequest("completion", asked.completion, options), Translated(reply)
+    if request.chat and (request.completion is None or loaded.template):
+        return HostRequest("chat", request.chat, options), Translated(reply)
+    assert request.completion
+    return HostRequest("completion", request.completion, options), Translated(reply)
 
 
-def _ignored(asked: Asked, ignored: Sequence[str]) -> list[str]:
-    return asked.ignored + without_effect(asked.fields.options or {}, asked.model_context)
+def _ignored(request: OllamaRequest, ignored: Sequence[str]) -> list[str]:
+    return request.ignored + without_effect(request.fields.options or {}, request.model_context)
 
 
-def _endpoint(parse: requests.Parse) -> Endpoint[Asked]:
+def _endpoint(parse: requests.Parse) -> Endpoint[OllamaRequest]:
     return Endpoint(
-        parse, plan, FRAMING, _ignored, keep_alive=lambda asked: asked.fields.keep_alive
+        parse, plan, FRAMING, _ignored, keep_alive=lambda request: request.fields.keep_alive
     )
 
 
@@ -119,7 +121,7 @@ class Ollama:
         return await self._answer(request, GENERATE, OllamaGenerateRequest)
 
     async def _answer(
-        self, request: Request, endpoint: Endpoint[Asked], kind: type[AnswerFields]
+        self, request: Request, endpoint: Endpoint[OllamaRequest], kind: type[AnswerFields]
     ) -> Response:
         body = await body_of(request)
         if len(body) <= _SMALL:
@@ -133,11 +135,11 @@ class Ollama:
 
     async def _load(self, fields: AnswerFields) -> Response:
         """Return the response of a load; if `keep_alive` is 0, the model is unloaded instead."""
-        name, stays = fields.asked, fields.keep_alive
-        told = partial(without_prompt, name, chat=isinstance(fields, OllamaChatRequest))
+        name, stays = fields.requested, fields.keep_alive
+        response = partial(without_prompt, name, chat=isinstance(fields, OllamaChatRequest))
         if stays == 0:
             goes = self._models.unload(name)
             headers = {} if goes else {IGNORED_HEADER: "keep_alive"}
-            return JSONResponse(told(reason="unload"), headers=headers)
+            return JSONResponse(response(reason="unload"), headers=headers)
         async with self._models.lease(name, stays):
-            return JSONResponse(told(reason="load"))
+            return JSONResponse(response(reason="load"))

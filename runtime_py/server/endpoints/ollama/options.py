@@ -28,17 +28,17 @@ def translated(options: Mapping[str, Any]) -> dict[str, Any]:
     `num_predict` 0 means no limit, as in Ollama; `repeat_last_n` 0 means no penalty, and other
     values have no effect, because the penalty covers all of prompt and output.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in options.items():
         if name not in _NAMES or value is None:
             continue
         least = 1 if name == "num_predict" else 0
         if name in _MEANS_NONE and isinstance(value, int) and value < least:
             continue
-        found[_NAMES[name]] = value
+        fields[_NAMES[name]] = value
     if options.get("repeat_last_n") == 0:
-        found["repetition_penalty"] = 1.0
-    return found
+        fields["repetition_penalty"] = 1.0
+    return fields
 
 
 def context_of(options: Mapping[str, Any]) -> int | None:
@@ -47,11 +47,11 @@ def context_of(options: Mapping[str, Any]) -> int | None:
     Raises:
         RequestError: `num_ctx` is no number.
     """
-    asked = options.get("num_ctx")
-    if asked is None or (type(asked) is int and asked > 0):
-        return asked
+    requested = options.get("num_ctx")
+    if requested is None or (type(requested) is int and requested > 0):
+        return requested
     raise RequestError(
-        f"options.num_ctx is {str(asked)[:100]!r}; it takes a whole number from 1",
+        f"options.num_ctx is {str(requested)[:100]!r}; it takes a whole number from 1",
         param="options.num_ctx",
     )
 
@@ -66,8 +66,8 @@ def without_effect(options: Mapping[str, Any], context: int | None) -> list[str]
     names = [
         n for n, v in options.items() if v is not None and n not in _NAMES | dict.fromkeys(_TAKEN)
     ]
-    asked = options.get("num_ctx")
-    if asked is not None and context is not None and asked > context:
+    requested = options.get("num_ctx")
+    if requested is not None and context is not None and requested > context:
         names.append("num_ctx")
     if options.get("repeat_last_n") not in (None, 0, -1):
         names.append("repeat_last_n")

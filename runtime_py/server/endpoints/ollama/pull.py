@@ -58,7 +58,7 @@ class Status(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PullSpec:
     """A model to pull: a MODEL of the command line, and the model's name for clients."""
 
     model: str
@@ -100,13 +100,17 @@ class Pull:
         """Downloads, compiles and adds a model of the hub; streams the progress."""
         catalog = self._checked()
         fields = validated(PullRequest, parse_json(await body_of(request)))
-        known = named({m.name: m for m in catalog.listed()}, fields.asked) if fields.asked else None
-        wanted = None if known else wanted_of(fields.asked)
-        statuses = _Statuses(catalog, wanted, self._turn)
-        async with AsyncExitStack() as held:
-            held.push_async_callback(statuses.end)
+        known = (
+            named({m.name: m for m in catalog.listed()}, fields.requested)
+            if fields.requested
+            else None
+        )
+        spec = None if known else spec_of(fields.requested)
+        statuses = _Statuses(catalog, spec, self._turn)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(statuses.end)
             if fields.stream is not False:
-                return StreamedAnswer(statuses, FRAMING, {}, held.pop_all())
+                return StreamedAnswer(statuses, FRAMING, {}, stack.pop_all())
             try:
                 await while_connected(request.receive, statuses.all())
             except ClientGone:
@@ -138,8 +142,8 @@ class _Statuses:
         turn: a lock, so that one model is pulled at a time.
     """
 
-    def __init__(self, catalog: Catalog, wanted: Wanted | None, turn: asyncio.Lock) -> None:
-        self._catalog, self._wanted, self._turn = catalog, wanted, turn
+    def __init__(self, catalog: Catalog, spec: PullSpec | None, turn: asyncio.Lock) -> None:
+        self._catalog, self._spec, self._turn = catalog, spec, turn
         self._process: asyncio.subprocess.Process | None = None
         self._has_turn = self._said_to_wait = self._ended = False
 
@@ -160,7 +164,7 @@ class _Statuses:
         """
         if self._ended:
             return []
-        if self._wanted is None:
+        if self._spec is None:
             self._ended = True
             return [Status("success").model_dump()]
         if self._turn.locked() and not self._has_turn and not self._said_to_wait:
@@ -169,16 +173,16 @@ class _Statuses:
         if self._process is None:
             await self._turn.acquire()
             self._has_turn = True
-            self._process = await self._start(self._wanted)
-            return [Status(f"pulling {self._wanted.name}").model_dump()]
+            self._process = await self._start(self._spec)
+            return [Status(f"pulling {self._spec.name}").model_dump()]
         assert self._process.stdout
         line = await self._process.stdout.readline()
         if not line:
             code = await self._process.wait()
-            raise ModelError(f"{self._wanted.model} was not pulled: its process ended with {code}")
-        return [(await self._told(json.loads(line), self._wanted)).model_dump()]
+            raise ModelError(f"{self._spec.model} was not pulled: its process ended with {code}")
+        return [(await self._status(json.loads(line), self._spec)).model_dump()]
 
-    async def _told(self, message: dict[str, Any], wanted: Wanted) -> Status:
+    async def _status(self, message: dict[str, Any], pulled: PullSpec) -> Status:
         if "error" in message:
             raise ModelError(message["error"])
         if "folder" not in message:
@@ -186,9 +190,9 @@ class _Statuses:
             return Status(phase, message["total"], message["done"])
         # The model is compiled already, so its preparation does not load the compiler.
         spec = Spec(
-            name=wanted.name,
+            name=pulled.name,
             model=message["folder"],
-            aliases=wanted.aliases,
+            aliases=pulled.aliases,
             keep_alive=self._catalog.keep_alive,
             options=for_engine(self._catalog.defaults),
         )
@@ -196,10 +200,10 @@ class _Statuses:
         self._ended = True
         return Status("success")
 
-    async def _start(self, wanted: Wanted) -> asyncio.subprocess.Process:
+    async def _start(self, spec: PullSpec) -> asyncio.subprocess.Process:
         options: dict[str, Any] = dict(for_compiler(self._catalog.defaults))
-        if wanted.quant:
-            options["quant"] = wanted.quant
+        if spec.quant:
+            options["quant"] = spec.quant
         root = Path(wherry.__file__).parent.parent
         module = f"{__package__}.pull_process"
         program = (
@@ -209,7 +213,7 @@ class _Statuses:
             sys.executable,
             "-c",
             program,
-            json.dumps([wanted.model, options]),
+            json.dumps([spec.model, options]),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C must reach only the server, which ends this process itself
@@ -234,27 +238,27 @@ class _Statuses:
             await self._process.wait()
 
 
-def wanted_of(asked: str) -> Wanted:
+def spec_of(requested: str) -> PullSpec:
     """Return the model that a client names.
 
     Args:
-        asked: the name: "demo", ORG/NAME, or hf.co/ORG/NAME; the tag may be a scheme,
+        requested: the name: "demo", ORG/NAME, or hf.co/ORG/NAME; the tag may be a scheme,
             ORG/NAME:q8f16_1.
 
     Raises:
         RequestError: the name is none of these, but a path or a name in Ollama's library.
     """
-    plain = asked.removesuffix(LATEST)
+    plain = requested.removesuffix(LATEST)
     if plain == "demo":
-        return Wanted("demo", "demo", None)
-    found = _HUB.fullmatch(plain)
-    if not found:
+        return PullSpec("demo", "demo", None)
+    match = _HUB.fullmatch(plain)
+    if not match:
         raise RequestError(
-            f"{asked[:100]!r} cannot be pulled. Ollama's own library has weights in files of other "
-            "layouts; here models come from the Hugging Face hub: ORG/NAME, or ORG/NAME:SCHEME, as "
-            "Qwen/Qwen3-0.6B:q8f16_1",
+            f"{requested[:100]!r} cannot be pulled. Ollama's own library has weights in files of "
+            "other layouts; here models come from the Hugging Face hub: ORG/NAME, or "
+            "ORG/NAME:SCHEME, as Qwen/Qwen3-0.6B:q8f16_1",
             param="model",
         )
-    repository, revision, quant = found[1], found[2] or "", found[3]
+    repository, revision, quant = match[1], match[2] or "", match[3]
     name = repository + (f":{quant}" if quant else "")
-    return Wanted(f"hf://{repository}{revision}", name, quant, (plain,) if plain != name else ())
+    return PullSpec(f"hf://{repository}{revision}", name, quant, (plain,) if plain != name else ())

@@ -25,8 +25,8 @@ class _Report:
         self._last = ("", 0.0)  # the phase and time of the last line
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        phase, told = self._last
-        if what == phase and done < total and time.monotonic() - told < _SECONDS:
+        phase, reported = self._last
+        if what == phase and done < total and time.monotonic() - reported < _SECONDS:
             return
         self._last = what, time.monotonic()
         _say({"what": what, "done": done, "total": total})

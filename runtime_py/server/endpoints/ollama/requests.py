@@ -33,7 +33,7 @@ class ShowRequest(_Shape):
     name: str | None = Field(None, max_length=1024)
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """Return the name of the model that the request asks for."""
         return self.model or self.name or ""
 
@@ -101,8 +101,8 @@ Fields = TypeVar("Fields", bound=AnswerFields)
 
 
 @dataclass(slots=True)
-class Asked:
-    """A parsed request for generated text, as the pipeline expects it (`pipeline.Asked`).
+class OllamaRequest:
+    """A parsed request for generated text, as the pipeline expects it (`pipeline.AnswerRequest`).
 
     Attributes:
         model: the requested name; the pipeline replaces it by the model's own.
@@ -129,7 +129,7 @@ class Asked:
     model_context: int | None = None
 
 
-def chat(body: Any) -> Asked:
+def chat(body: Any) -> OllamaRequest:
     """Return the request in a body of /api/chat.
 
     Raises:
@@ -149,10 +149,10 @@ def chat(body: Any) -> Asked:
             **_logprobs(fields),
         },
     )
-    return _asked(fields, request, None)
+    return _request_of(fields, request, None)
 
 
-def generate(body: Any) -> Asked:
+def generate(body: Any) -> OllamaRequest:
     """Return the request in a body of /api/generate.
 
     It is one turn of a chat, unless it is raw or has a suffix.
@@ -171,15 +171,17 @@ def generate(body: Any) -> Asked:
     prompt = {"prompt": fields.prompt or "", "suffix": fields.suffix or None}
     logprobs = {"logprobs": fields.top_logprobs or 0} if fields.logprobs else {}
     if fields.raw or fields.suffix:
-        return _asked(fields, None, _checked("completion", _shared(fields) | prompt | logprobs))
-    asked = [{"role": "system", "content": fields.system}] if fields.system else []
-    asked.append({"role": "user", "content": fields.prompt or ""})
-    turn = {"messages": asked, **_thinking(fields), **_logprobs(fields)}
+        return _request_of(
+            fields, None, _checked("completion", _shared(fields) | prompt | logprobs)
+        )
+    messages = [{"role": "system", "content": fields.system}] if fields.system else []
+    messages.append({"role": "user", "content": fields.prompt or ""})
+    turn = {"messages": messages, **_thinking(fields), **_logprobs(fields)}
     request = _checked("chat", _shared(fields) | turn)
     if fields.system:
-        return _asked(fields, request, None)
+        return _request_of(fields, request, None)
     # Models without a chat template complete the text of the prompt.
-    return _asked(fields, request, _checked("completion", _shared(fields) | prompt | logprobs))
+    return _request_of(fields, request, _checked("completion", _shared(fields) | prompt | logprobs))
 
 
 def asks_nothing(fields: AnswerFields) -> bool:
@@ -196,16 +198,16 @@ def _checked(task: Task, fields: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _asked(
+def _request_of(
     fields: AnswerFields, chat: dict[str, Any] | None, completion: dict[str, Any] | None
-) -> Asked:
-    name, most = fields.asked, None
+) -> OllamaRequest:
+    name, most = fields.requested, None
     for request in (chat, completion):
         if request:
             # Ollama's limit may exceed the context, which would be an error in OpenAI's API.
             most = request.pop("max_tokens", None)
             request["stream"] = fields.stream is not False
-    return Asked(
+    return OllamaRequest(
         fields=fields,
         model=name,
         name=name,
@@ -224,18 +226,21 @@ def _asked(
 
 def _shared(fields: AnswerFields) -> dict[str, Any]:
     """Return the options and the output's constraint as fields of Wherry's requests."""
-    held: dict[str, Any] = {}
+    constraint: dict[str, Any] = {}
     if isinstance(fields.format, dict):
-        held = {"type": "json_schema", "json_schema": {"name": "format", "schema": fields.format}}
+        constraint = {
+            "type": "json_schema",
+            "json_schema": {"name": "format", "schema": fields.format},
+        }
     elif fields.format == "json":
-        held = {"type": "json_object"}
+        constraint = {"type": "json_object"}
     elif fields.format:
         raise RequestError(
             f'format is {fields.format[:100]!r}; it takes "json" or a JSON Schema', param="format"
         )
     return {
-        "model": fields.asked,
-        "response_format": held or None,
+        "model": fields.requested,
+        "response_format": constraint or None,
         **ollama_options.translated(fields.options or {}),
     }
 
@@ -266,7 +271,7 @@ def _messages(messages: list[Message]) -> list[dict[str, Any]]:
 
     Ollama's calls have no ids, so results follow their calls in order.
     """
-    made: list[dict[str, Any]] = []
+    translated: list[dict[str, Any]] = []
     open_ids: list[str] = []
     count = 0
     for message in messages:
@@ -289,14 +294,14 @@ def _messages(messages: list[Message]) -> list[dict[str, Any]]:
         if message.role == "tool":
             fields["name"] = message.tool_name
             fields["tool_call_id"] = message.tool_call_id or (open_ids.pop(0) if open_ids else None)
-        made.append({n: v for n, v in fields.items() if v is not None})
-    return made
+        translated.append({n: v for n, v in fields.items() if v is not None})
+    return translated
 
 
 def _refuse(fields: AnswerFields, images: list[tuple[str, list[Any] | None]]) -> None:
     """Raise an error for fields that would change the response if they were ignored."""
-    for where, found in images:
-        if found:
+    for where, present in images:
+        if present:
             raise RequestError(
                 "images are not supported: these models read text",
                 param=f"{where}.images" if where else "images",
@@ -311,4 +316,4 @@ def _refuse(fields: AnswerFields, images: list[tuple[str, list[Any] | None]]) ->
         )
 
 
-Parse = Callable[[Any], Asked]
+Parse = Callable[[Any], OllamaRequest]

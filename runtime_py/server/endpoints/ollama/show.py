@@ -58,22 +58,22 @@ def model_info(
     config: Mapping[str, Any] = manifest.architecture.get("config", {})
     # newer configurations nest the RoPE fields
     config = {**(config.get("rope_parameters") or {}), **config}
-    found: dict[str, Any] = {"general.architecture": kind, "general.name": manifest.name}
+    info: dict[str, Any] = {"general.architecture": kind, "general.name": manifest.name}
     if count := parameter_count(folder):
-        found["general.parameter_count"] = count
-    found[f"{kind}.context_length"] = context or manifest.deployment.get("context")
+        info["general.parameter_count"] = count
+    info[f"{kind}.context_length"] = context or manifest.deployment.get("context")
     for gguf, names in _INFO.items():
         value = next((config[n] for n in names if config.get(n) is not None), None)
         if value is not None:
-            found[f"{kind}.{gguf}"] = value
+            info[f"{kind}.{gguf}"] = value
     if rotated := _rotated(config):
-        found[f"{kind}.rope.dimension_count"] = rotated
+        info[f"{kind}.rope.dimension_count"] = rotated
     for gguf in _TOKENS:
         value = config.get(_OF_TOKENS.get(gguf, gguf))
         first = value[0] if isinstance(value, list) and value else value
         if type(first) is int:
-            found[f"tokenizer.ggml.{gguf}"] = first
-    return found
+            info[f"tokenizer.ggml.{gguf}"] = first
+    return info
 
 
 def _rotated(config: Mapping[str, Any]) -> int | None:
@@ -124,23 +124,23 @@ def parameters(folder: Path | None) -> list[tuple[str, str]]:
         ends = read_json(folder / "tokenizer_config.json").get("eos_token")
     except ModelError:  # the load of the model will report the error
         return []
-    held = _ALWAYS if chosen.get("do_sample") is False else _PARAMETERS
-    found = [(_PARAMETERS[n], json.dumps(chosen[n])) for n in held if n in chosen]
+    names = _ALWAYS if chosen.get("do_sample") is False else _PARAMETERS
+    lines = [(_PARAMETERS[n], json.dumps(chosen[n])) for n in names if n in chosen]
     end = ends.get("content") if isinstance(ends, dict) else ends
     if isinstance(end, str):
-        found.append(("stop", json.dumps(end, ensure_ascii=False)))
-    return sorted(found)
+        lines.append(("stop", json.dumps(end, ensure_ascii=False)))
+    return sorted(lines)
 
 
-def as_lines(found: list[tuple[str, str]]) -> str:
+def as_lines(pairs: list[tuple[str, str]]) -> str:
     """Return the lines of parameters that `ollama show --parameters` prints."""
-    return "\n".join(f"{name:<{_COLUMN}} {value}" for name, value in found)
+    return "\n".join(f"{name:<{_COLUMN}} {value}" for name, value in pairs)
 
 
-def modelfile(name: str, template: str | None, found: list[tuple[str, str]]) -> str:
+def modelfile(name: str, template: str | None, pairs: list[tuple[str, str]]) -> str:
     """Return the text of the model's Modelfile; its template is the model's own, in Jinja."""
     lines = [f"FROM {name}"]
     if template:
         lines.append(f'TEMPLATE """{template}"""')
-    lines += [f"PARAMETER {parameter} {value}" for parameter, value in found]
+    lines += [f"PARAMETER {parameter} {value}" for parameter, value in pairs]
     return "\n".join(lines) + "\n"

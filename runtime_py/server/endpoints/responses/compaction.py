@@ -64,10 +64,10 @@ class Compaction:
         self, loaded: LoadedModel, request: CompactRequest, caller: Caller
     ) -> tuple[HostRequest, Translated]:
         """Return the request of the summary, and the writer of the response."""
-        asked = CountRequest.model_construct(
+        count_request = CountRequest.model_construct(
             input=request.input or [], previous_response_id=request.previous_response_id
         )
-        before, new = self._turn.items(asked, [])
+        before, new = self._turn.items(count_request, [])
         head, past, calls = _parts(before + new)
         if not past:
             raise RequestError("input has nothing in it that could be shortened", param="input")
@@ -77,8 +77,8 @@ class Compaction:
             "reasoning": {"effort": "none"},  # only the summary is needed, no reasoning
             "temperature": 0,  # greedy, so that equal conversations get equal summaries
         }
-        wanted = validated(ResponsesRequest, fields)
-        chat = chat_fields(wanted, head + past + kept_items(_ASK, lambda _: None))
+        summary_request = validated(ResponsesRequest, fields)
+        chat = chat_fields(summary_request, head + past + kept_items(_ASK, lambda _: None))
         options = {**IN_PARTS, "max_tokens": MAX_SUMMARY}
         return HostRequest("chat", chat, options), Translated(CompactReply(head, calls))
 

@@ -62,14 +62,14 @@ class Conversations:
         """Creates a conversation, perhaps with its first items."""
         whose = tenant()
 
-        def made(request: ConversationRequest) -> Json:
+        def answer(request: ConversationRequest) -> Json:
             items = encoded_items(kept_items(request.items or [], self._find(whose), "items"))
             new = KeptConversation(request.metadata or {}, items)
             if not self._memory.conversations.put((whose, new.id), new):
                 raise RequestError(f"items have {new.size} bytes, which is too much", param="items")
             return new.described()
 
-        return await _answered(http, ConversationRequest, made)
+        return await _answered(http, ConversationRequest, answer)
 
     @described(answer=CONVERSATION)
     def retrieve(self, id: str) -> Response:
@@ -82,7 +82,7 @@ class Conversations:
         """Changes the metadata of a conversation."""
         key = (tenant(), id)
 
-        def made(request: ConversationRequest) -> Json:
+        def answer(request: ConversationRequest) -> Json:
             self._memory.conversation(*key)
             metadata = request.metadata or {}
             changed = self._memory.conversations.change(
@@ -90,7 +90,7 @@ class Conversations:
             )
             return (changed or self._memory.conversation(*key)).described()
 
-        return await _answered(http, ConversationRequest, made)
+        return await _answered(http, ConversationRequest, answer)
 
     @described(answer=object_of(id=TEXT, object=one_of("conversation.deleted"), deleted=FLAG))
     def delete(self, id: str) -> Response:
@@ -110,12 +110,12 @@ class Conversations:
         """Appends items to a conversation."""
         whose = tenant()
 
-        def made(request: ItemsRequest) -> Json:
+        def answer(request: ItemsRequest) -> Json:
             items = kept_items(request.items, self._find(whose), "items")
             self._memory.extend(whose, id, encoded_items(items))
             return listing(items)
 
-        return await _answered(http, ItemsRequest, made)
+        return await _answered(http, ItemsRequest, answer)
 
     @described(answer=object_of(id=TEXT, type=TEXT))
     def item(self, id: str, item: str) -> Response:

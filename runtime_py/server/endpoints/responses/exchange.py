@@ -14,7 +14,7 @@ _OF_HANDSHAKE = frozenset(
     b"connection upgrade content-type content-length transfer-encoding x-request-id".split()
 )
 # Headers of an error response that the error event repeats.
-_TOLD = {b"retry-after": "Retry-After", b"x-request-id": "X-Request-Id"}
+_HEADERS = {b"retry-after": "Retry-After", b"x-request-id": "X-Request-Id"}
 
 
 class Exchange:
@@ -71,7 +71,7 @@ class Exchange:
             error = json.loads(self._answer)["error"]
         except (ValueError, LookupError, TypeError):
             error = {"type": "server_error", "message": "The request was not answered"}
-        headers = {_TOLD[n]: v.decode() for n, v in self.headers if n in _TOLD}
+        headers = {_HEADERS[n]: v.decode() for n, v in self.headers if n in _HEADERS}
         code = error.get("code") or error["type"]
         return {
             "type": "error",
@@ -86,18 +86,26 @@ def request_of(scope: Scope, method: str, extra: dict[str, Any]) -> Scope:
     if method == "POST":
         headers = [(n, v) for n, v in headers if n not in _OF_HANDSHAKE]
         headers.append((b"content-type", b"application/json"))
-    made = {name: v for name, v in scope.items() if name not in ("subprotocols", "extensions")}
+    request_scope = {
+        name: v for name, v in scope.items() if name not in ("subprotocols", "extensions")
+    }
     scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
-    made |= {"type": "http", "scheme": scheme, "method": method, "headers": headers, **extra}
-    made.setdefault("state", {})
-    return made
+    request_scope |= {
+        "type": "http",
+        "scheme": scheme,
+        "method": method,
+        "headers": headers,
+        **extra,
+    }
+    request_scope.setdefault("state", {})
+    return request_scope
 
 
-async def reject(scope: Scope, send: Send, asked: Exchange) -> None:
+async def reject(scope: Scope, send: Send, exchange: Exchange) -> None:
     """Reject a handshake with the response of its request."""
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008})
         return
     kind = "websocket.http.response"
-    await send({"type": f"{kind}.start", "status": asked.status, "headers": asked.headers})
-    await send({"type": f"{kind}.body", "body": asked.answer, "more_body": False})
+    await send({"type": f"{kind}.start", "status": exchange.status, "headers": exchange.headers})
+    await send({"type": f"{kind}.body", "body": exchange.answer, "more_body": False})

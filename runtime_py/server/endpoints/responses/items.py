@@ -74,8 +74,8 @@ def kept_items(
 
 def _kept(item: Item, where: str, find: Callable[[str], Json | None]) -> Json:
     if isinstance(item, ReferenceItem):
-        if found := find(item.id):
-            return found
+        if kept := find(item.id):
+            return kept
         raise RequestError(
             f"{where}: there is no item {item.id!r} here; send the item itself",
             param=where,

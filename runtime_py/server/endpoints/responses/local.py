@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .items import new_id
 from .memory import KeptResponse
-from .shelf import Shelf
+from .response_store import ResponseStore
 
 LOCAL = "wherry.local"  # key in the ASGI scope of a request that came over a WebSocket
 
@@ -13,11 +13,11 @@ class Local:
     """A connection's last response that is not stored elsewhere.
 
     Args:
-        shelf: the store that all connections share; it limits their bytes.
+        store: the store that all connections share; it limits their bytes.
     """
 
-    def __init__(self, shelf: Shelf[KeptResponse]) -> None:
-        self._shelf = shelf
+    def __init__(self, store: ResponseStore[KeptResponse]) -> None:
+        self._store = store
         self._connection = new_id("ws")
         self._kept: str | None = None
         self._previous: str | None = None
@@ -28,12 +28,12 @@ class Local:
 
     def get(self, id: str) -> KeptResponse | None:
         """Return the connection's last response if it has this id."""
-        return self._shelf.get((self._connection, id))
+        return self._store.get((self._connection, id))
 
     def keep(self, id: str, response: KeptResponse) -> None:
         """Store the response of this turn in place of the last one."""
         self.close()
-        if self._shelf.put((self._connection, id), response):
+        if self._store.put((self._connection, id), response):
             self._kept = id
 
     def failed(self) -> None:
@@ -44,5 +44,5 @@ class Local:
     def close(self) -> None:
         """Remove the connection's response from the store."""
         if self._kept is not None:
-            self._shelf.pop((self._connection, self._kept))
+            self._store.pop((self._connection, self._kept))
             self._kept = None

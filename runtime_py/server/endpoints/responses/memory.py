@@ -11,8 +11,8 @@ from typing import NoReturn
 from ....errors import RequestError
 from ...wire.errors import ApiError
 from .items import Json, new_id
+from .response_store import MAX_BYTES, MAX_ENTRIES, ResponseStore
 from .shapes import MAX_ITEMS
-from .shelf import MAX_BYTES, MAX_ENTRIES, Shelf
 
 _OVERHEAD = 512  # bytes of a stored entry besides its texts
 Encoded = tuple[bytes, ...]  # items, each encoded as JSON; several entries may share them
@@ -96,11 +96,11 @@ class Memory:
     """
 
     def __init__(self, entries: int = MAX_ENTRIES, size: int = MAX_BYTES) -> None:
-        self.responses: Shelf[KeptResponse] = Shelf(entries, size)
-        self.items: Shelf[KeptItem] = Shelf(4 * entries, size // 4)
-        self.conversations: Shelf[KeptConversation] = Shelf(entries, size)
+        self.responses: ResponseStore[KeptResponse] = ResponseStore(entries, size)
+        self.items: ResponseStore[KeptItem] = ResponseStore(4 * entries, size // 4)
+        self.conversations: ResponseStore[KeptConversation] = ResponseStore(entries, size)
         # This store has an entry for each WebSocket connection.
-        self.local: Shelf[KeptResponse] = Shelf(entries, size)
+        self.local: ResponseStore[KeptResponse] = ResponseStore(entries, size)
 
     def item(self, tenant: str, id: str) -> Json | None:
         """Return a stored item of a response; None if there is none."""

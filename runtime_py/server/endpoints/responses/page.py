@@ -43,17 +43,17 @@ def page(http: Request, items: Sequence[bytes]) -> Response:
         RequestError: no item has the id `after`, or the query is wrong.
     """
     query = validated(_Query, dict(http.query_params))
-    found: list[Json] = [json.loads(item) for item in items]
+    listed: list[Json] = [json.loads(item) for item in items]
     if query.order == "desc":
-        found.reverse()
+        listed.reverse()
     if query.after is not None:
-        at = next((i for i, item in enumerate(found) if item["id"] == query.after), None)
+        at = next((i for i, item in enumerate(listed) if item["id"] == query.after), None)
         if at is None:
             raise RequestError(
                 f"after is {query.after[:100]!r}, which is no item of this list", param="after"
             )
-        found = found[at + 1 :]
-    shown = listing(found[: query.limit], more=len(found) > query.limit)
+        listed = listed[at + 1 :]
+    shown = listing(listed[: query.limit], more=len(listed) > query.limit)
     return Response(encoded_json(shown), media_type="application/json")
 
 

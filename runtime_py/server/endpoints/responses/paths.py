@@ -137,8 +137,10 @@ class Responses:
     )
     async def compact(self, request: Request) -> Response:
         """Replaces a conversation by a summary that the model writes."""
-        made = compaction.Compaction(Turn(self._memory, tenant()))
-        endpoint = Endpoint(compaction.parse_compact, made.plan, ignored=compaction.ignored_fields)
+        compacting = compaction.Compaction(Turn(self._memory, tenant()))
+        endpoint = Endpoint(
+            compaction.parse_compact, compacting.plan, ignored=compaction.ignored_fields
+        )
         return await self._pipeline.answer(request, endpoint)
 
     @described(answer=RESPONSE)

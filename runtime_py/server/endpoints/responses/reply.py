@@ -246,10 +246,10 @@ class _Output:
 
 def _object(text: str) -> Json:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:  # the output was cut
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _text_part(text: str, logprobs: list[Json]) -> Json:

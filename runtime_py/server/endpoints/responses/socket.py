@@ -232,8 +232,8 @@ class _Session:
 
 def _envelope_of(error: ApiError) -> dict[str, Any]:
     kind = "server_error" if error.status_code >= 500 else "invalid_request_error"
-    found = {"type": kind, "code": error.code, "message": error.detail, "param": error.param}
-    return {"type": "error", "status": error.status_code, "error": found}
+    error_fields = {"type": kind, "code": error.code, "message": error.detail, "param": error.param}
+    return {"type": "error", "status": error.status_code, "error": error_fields}
 
 
 def _too_old(seconds: float) -> dict[str, Any]:

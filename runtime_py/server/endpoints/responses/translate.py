@@ -47,8 +47,8 @@ def chat_fields(
 
 
 def _format(request: CountRequest) -> Json | None:
-    asked = request.text.format if request.text else None
-    if asked is None or asked.get("type") != "json_schema":
-        return asked
-    inner = {name: v for name, v in asked.items() if name != "type"}
+    requested = request.text.format if request.text else None
+    if requested is None or requested.get("type") != "json_schema":
+        return requested
+    inner = {name: v for name, v in requested.items() if name != "type"}
     return {"type": "json_schema", "json_schema": inner}

@@ -217,20 +217,20 @@ class Turn:
         stored, conversation = request.store is not False, request.conversation_id
         local = None if stored else self._local
         known = encoded_items(before) if stored or local else ()
-        asked = encoded_items(new) if stored or local or conversation else ()
+        input_items = encoded_items(new) if stored or local or conversation else ()
 
         def keep(response: Json) -> None:
             if conversation:
-                said = asked + encoded_items(response["output"])
+                said = input_items + encoded_items(response["output"])
                 try:
                     self._memory.extend(self._tenant, conversation, said)
                 # other requests have deleted or filled the conversation meanwhile
                 except (ApiError, RequestError) as e:
                     _log.warning("%s was not kept: %s", response["id"], e)
             if stored:
-                self._memory.keep(self._tenant, response, known + asked)
+                self._memory.keep(self._tenant, response, known + input_items)
             if local:
-                local.keep(response["id"], KeptResponse(encoded(response), known + asked))
+                local.keep(response["id"], KeptResponse(encoded(response), known + input_items))
 
         return keep
 
@@ -278,10 +278,10 @@ def _head(request: ResponsesRequest, about: Json) -> Json:
 
 def _format(request: ResponsesRequest) -> Json:
     """Return the format of the text; a schema is always enforced."""
-    asked = (request.text and request.text.format) or {"type": "text"}
-    if asked.get("type") != "json_schema":
-        return asked
-    return {"name": "answer", "description": None, **asked, "strict": True}
+    requested = (request.text and request.text.format) or {"type": "text"}
+    if requested.get("type") != "json_schema":
+        return requested
+    return {"name": "answer", "description": None, **requested, "strict": True}
 
 
 def _choice(request: ResponsesRequest) -> Any:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from .counts import at_most
-from .kinds import Biases, TokenIds, Word
+from .kinds import Biases, ShortText, TokenIds
 
 
 class SamplingFields(BaseModel):
@@ -56,10 +56,10 @@ class SamplingFields(BaseModel):
     # number of past tokens in which DRY searches; -1: all; 0: off
     dry_penalty_last_n: int | None = Field(None, ge=-1, lt=2147483648)
     # texts at which DRY ends a repeated sequence
-    dry_sequence_breakers: Annotated[list[Word] | None, at_most(64, "words")] = None
+    dry_sequence_breakers: Annotated[list[ShortText] | None, at_most(64, "words")] = None
     logit_bias: Biases = None  # maps a token id to the value added to its logit
     # texts that the output never contains
-    bad_words: Annotated[list[Word] | None, at_most(1024, "words")] = None
+    bad_words: Annotated[list[ShortText] | None, at_most(1024, "words")] = None
     allowed_token_ids: TokenIds = None  # ids of the only tokens that may be sampled
     stop_token_ids: TokenIds = None  # vLLM's: ids of further tokens that end the output
     # number of output tokens before which no stop token is sampled

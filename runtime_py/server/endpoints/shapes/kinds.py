@@ -14,7 +14,7 @@ MAX_BIASES = 4096  # maximum number of tokens in logit_bias
 MAX_ALLOWED = 2**18  # maximum number of tokens in allowed_token_ids; vocabularies have fewer
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-Word = Annotated[str, Field(min_length=1, max_length=1024)]
+ShortText = Annotated[str, Field(min_length=1, max_length=1024)]
 StopString = Annotated[str, Field(max_length=1024)]
 
 Biases = Annotated[

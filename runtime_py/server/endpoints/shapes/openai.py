@@ -75,8 +75,8 @@ RERANK = RequestFields(
 def components() -> dict[str, Any]:
     """Return the schemas to which those of requests refer, by name."""
     data = read("request_kinds")
-    found = {name: _object(value) for name, value in data["objects"].items()}
-    return {name: _referring(schema) for name, schema in (found | data["values"]).items()}
+    objects = {name: _object(value) for name, value in data["objects"].items()}
+    return {name: _referring(schema) for name, schema in (objects | data["values"]).items()}
 
 
 def _object(fields: Mapping[str, Any]) -> dict[str, Any]:

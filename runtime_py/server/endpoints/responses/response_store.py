@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Sized)
 Key = tuple[str, str]  # a tenant and an id
 
 
-class Shelf(Generic[T]):
+class ResponseStore(Generic[T]):
     """A store of entries by tenant and id, which evicts the least recently used one; thread-safe.
 
     Args:

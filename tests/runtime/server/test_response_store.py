@@ -8,7 +8,7 @@ import pytest
 
 from wherry.runtime.errors import RequestError
 from wherry.runtime.server.endpoints.responses.memory import KeptConversation, Memory
-from wherry.runtime.server.endpoints.responses.shelf import Shelf
+from wherry.runtime.server.endpoints.responses.response_store import ResponseStore
 from wherry.runtime.server.wire.errors import ApiError
 
 
@@ -17,39 +17,39 @@ class Sized:
     size: int
 
 
-def names(shelf, *keys):
-    return [key for key in keys if shelf.get(("a", key)) is not None]
+def names(store, *keys):
+    return [key for key in keys if store.get(("a", key)) is not None]
 
 
 def test_what_was_not_used_for_longest_goes_first():
-    shelf = Shelf(3, 100)
+    store = ResponseStore(3, 100)
     for name in "123":
-        assert shelf.put(("a", name), Sized(10))
-    shelf.get(("a", "1"))
-    shelf.put(("a", "4"), Sized(10))
-    assert names(shelf, *"1234") == ["1", "3", "4"]
-    shelf.put(("a", "5"), Sized(85))
-    assert names(shelf, *"1345") == ["4", "5"]
+        assert store.put(("a", name), Sized(10))
+    store.get(("a", "1"))
+    store.put(("a", "4"), Sized(10))
+    assert names(store, *"1234") == ["1", "3", "4"]
+    store.put(("a", "5"), Sized(85))
+    assert names(store, *"1345") == ["4", "5"]
 
 
 def test_bytes_are_those_of_what_is_there():
-    shelf = Shelf(1000, 100)
+    store = ResponseStore(1000, 100)
     for i in range(1000):
-        shelf.put(("a", str(i % 7)), Sized(i % 50))
-        shelf.pop(("a", str(i % 5)))
-        shelf.change(("a", str(i % 3)), lambda entry: Sized(entry.size + 1))
-        held = [e.size for e in (shelf.get(("a", str(k))) for k in range(7)) if e]
-        assert shelf._bytes == sum(held) <= 100
+        store.put(("a", str(i % 7)), Sized(i % 50))
+        store.pop(("a", str(i % 5)))
+        store.change(("a", str(i % 3)), lambda entry: Sized(entry.size + 1))
+        held = [e.size for e in (store.get(("a", str(k))) for k in range(7)) if e]
+        assert store._bytes == sum(held) <= 100
 
 
 def test_what_is_larger_than_all_that_may_be_kept_is_not_kept():
-    shelf = Shelf(10, 100)
-    shelf.put(("a", "1"), Sized(10))
-    assert not shelf.put(("a", "2"), Sized(101))
+    store = ResponseStore(10, 100)
+    store.put(("a", "1"), Sized(10))
+    assert not store.put(("a", "2"), Sized(101))
     with pytest.raises(ValueError):
-        shelf.change(("a", "1"), lambda entry: Sized(101))
-    assert names(shelf, "1", "2") == ["1"]
-    assert shelf.change(("a", "9"), lambda entry: entry) is None
+        store.change(("a", "1"), lambda entry: Sized(101))
+    assert names(store, "1", "2") == ["1"]
+    assert store.change(("a", "9"), lambda entry: entry) is None
 
 
 def test_tenants_are_apart():
