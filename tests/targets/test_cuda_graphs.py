@@ -18,8 +18,8 @@ import tvm_ffi
 from benchmarks.gpu.record import record_models
 
 from wherry.artifact.manifest import read_manifest
-from wherry.runtime.core.interface import CoreStats, SamplingParams
-from wherry.runtime.core.native import NativeCore
+from wherry.runtime.core.interface import CoreStats, Finish, Records, SamplingParams
+from wherry.runtime.core.native import NativeCore, events_of
 from wherry.runtime.load.loading import native_core
 from wherry.targets.toolchains import cuda as cuda_toolchain
 
@@ -108,17 +108,17 @@ def answers(
     core = native_core(folder, read_manifest(folder), "cuda:0", options, config)
     assert isinstance(core, NativeCore)
     tokens: Tokens = {i: [] for i in only}
-    events, count = core._events, ctypes.c_size_t()
+    count = ctypes.c_size_t()
     step, left = 0, len(only)
     while left:
         for i, (at, prompt, answer) in enumerate(REQUESTS):
             if at == step and i in only:
                 ids = [(7 * i + 3 * k + k * k) % 320 for k in range(prompt)]
                 core.add(i, ids, replace(params.get(i, GREEDY), max_tokens=answer))
-        run(lambda: core._call("wherry_engine_step", core._engine, events, 64, ctypes.byref(count)))
-        for k in range(count.value):
-            event = core._read(events[k])
-            assert not event.error
+        room = core._engine, core._events, 64, ctypes.byref(count)
+        run(lambda room=room: core._call("wherry_engine_step", *room))
+        for event in events_of(Records(core._events, count.value, b"")):
+            assert event.finish != Finish.ERROR
             if event.token >= 0:
                 tokens[event.id].append((event.token, event.logprob))
             left -= event.finish != 0
@@ -134,8 +134,10 @@ def expected(folder) -> Tokens:
     """Without graphs, one step after the other."""
     driver = Driver()
     driver.fault(NO_COPIES)
-    tokens, stats = answers(folder, graphs=False)
-    driver.fault("")
+    try:
+        tokens, stats = answers(folder, graphs=False)
+    finally:
+        driver.fault("")
     assert stats.graph_steps == 0 and not stats.graphs_given_up
     assert stats.chained_steps == 0
     assert "cuMemHostAlloc failed with CUDA_ERROR_OUT_OF_MEMORY" in stats.chains_given_up

@@ -29,7 +29,7 @@ BY_NIGHT = {
     "sixteen heads": (16, 1, 64, 1e-6, "float16"),
     "seven heads": (7, 1, 128, None, "float16", 100),
     "keys are the values": (2, 2, 64, 1e-6, "float16", None, None, (), True, "keys"),
-    "one plane": (4, 1, 64, None, "float16", None, None, (), False, "keys", 1),
+    "one plane": (4, 1, 64, None, "float16", None, None, (), False, "keys", None, 1),
     "another layer's pages": (4, 1, 64, 1e-6, "float16", 300, None, (), False, "none"),
 }
 HALVES = ("heads of 64", "heads of 128, norms, a window, a cap")  # results; others show all bits

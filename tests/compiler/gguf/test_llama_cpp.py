@@ -59,7 +59,13 @@ FAMILIES = {
     "qwen3_moe": {},
     "gemma": {},
     "gemma2": {"config": {"query_pre_attn_scalar": 16}},
-    "gemma3": {"config": {"query_pre_attn_scalar": 32, "layer_types": ["sliding_attention"] * 2}},
+    "gemma3": {
+        "config": {
+            "query_pre_attn_scalar": 32,
+            "layer_types": ["sliding_attention"] * 2,
+            "attn_logit_softcapping": None,  # which llama.cpp's converter refuses
+        }
+    },
     "phi3": {},
     "phi3-longrope": {},
     "granite": {},

@@ -7,6 +7,7 @@ vocabularies by hashes of real tokenizers; a random model gets one of single tok
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 
 sources, *folders = map(Path, sys.argv[1:])
@@ -32,6 +33,6 @@ for folder in folders:
             own.set_vocab = set_vocab
         kind.no_mtp = not config.get("mtp_num_hidden_layers")
         kind(folder, base.gguf.LlamaFileType.ALL_F32, folder / "model.gguf").write()
-    except Exception as e:
+    except Exception:
         (folder / "model.gguf").unlink(missing_ok=True)
-        (folder / "model.txt").write_text(repr(e))
+        (folder / "model.txt").write_text(traceback.format_exc())
