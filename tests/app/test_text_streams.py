@@ -63,7 +63,7 @@ def test_random_ids_in_pieces_are_decoded(both):
 
 
 def test_no_piece_has_a_part_of_a_character(of_bytes):
-    ids = of_bytes.library.encode(streams.WHOLE_CHARACTERS, add_special_tokens=False)
+    ids = of_bytes.library.encode(streams.COMPLETE_CHARACTERS, add_special_tokens=False)
     pieces = of_bytes.pieces(ids)
     assert "\ufffd" not in "".join(pieces)
     assert len([p for p in pieces if p]) >= 7  # character by character, not all at the end

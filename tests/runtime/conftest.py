@@ -46,14 +46,14 @@ def make_model(
 @pytest.fixture
 def make():
     """`make_model`, whose models are closed at the end."""
-    made = []
+    models = []
 
     def build(*args, **kwargs):
-        made.append(make_model(*args, **kwargs))
-        return made[-1]
+        models.append(make_model(*args, **kwargs))
+        return models[-1]
 
     yield build
-    for model in made:
+    for model in models:
         model.close()
 
 

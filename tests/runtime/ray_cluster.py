@@ -61,11 +61,11 @@ class Cluster:
     def wait(self, until, seconds: float, what: str):
         """What `until` returns once it is true."""
         end = time.monotonic() + seconds
-        while not (found := until()):
+        while not (value := until()):
             assert self._process.poll() is None, self.log[-4000:]
             assert time.monotonic() < end, f"not {what}:\n{self.log[-4000:]}"
             time.sleep(0.2)
-        return found
+        return value
 
     def process_of(self, replica: str) -> int:
         """The process of a replica: who writes its log."""
@@ -102,10 +102,10 @@ def descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError):
             fields = stat.read_text().rpartition(")")[2].split()
             children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found = list(children.get(pid, ()))
-    for child in found:
-        found += children.get(child, ())
-    return found
+    pids = list(children.get(pid, ()))
+    for child in pids:
+        pids += children.get(child, ())
+    return pids
 
 
 @contextlib.contextmanager

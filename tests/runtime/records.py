@@ -29,21 +29,21 @@ class CMask:
 
 def params_of(given: records.Params) -> SamplingParams:
     """Parameters as a request of Python has them."""
-    found = {
+    sampling = {
         f.name: _number(getattr(given, f.name))
         for f in fields(SamplingParams)
         if f.name in _NUMBERS
     }
     for name in _LISTS:
-        found[name] = tuple(getattr(given, name)[: getattr(given, f"n_{name}")])
+        sampling[name] = tuple(getattr(given, name)[: getattr(given, f"n_{name}")])
     ids, values = given.bias_ids[: given.n_bias], given.bias_values[: given.n_bias]
-    found["bias"] = dict(zip(ids, map(_number, values), strict=True))
+    sampling["bias"] = dict(zip(ids, map(_number, values), strict=True))
     words, at = [], 0
     for length in given.bad_word_lengths[: given.n_bad_words]:
         words.append(tuple(given.bad_words[at : at + length]))
         at += length
-    found["bad_words"] = tuple(words)
-    return SamplingParams(**found, grammar=CMask(given.mask.contents) if given.mask else None)
+    sampling["bad_words"] = tuple(words)
+    return SamplingParams(**sampling, grammar=CMask(given.mask.contents) if given.mask else None)
 
 
 def _number(value):

@@ -22,10 +22,10 @@ def byte_level() -> Tokenizer:
                 vocab[left + right] = len(vocab)
                 merges.append((left, right))
             left += right
-    made = Tokenizer(models.BPE(vocab=vocab, merges=merges))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    made.decoder = decoders.ByteLevel()
-    return _finish(made, bos=False)
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return _finish(tokenizer, bos=False)
 
 
 def byte_fallback(*, strip: bool = True) -> Tokenizer:
@@ -41,17 +41,17 @@ def byte_fallback(*, strip: bool = True) -> Tokenizer:
                 vocab[left + right] = len(vocab)
                 merges.append((left, right))
             left += right
-    made = Tokenizer(
+    tokenizer = Tokenizer(
         models.BPE(vocab=vocab, merges=merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True)
     )
-    made.normalizer = normalizers.Sequence(
+    tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
         if strip
         else [normalizers.Replace(" ", "▁")]
     )
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    made.decoder = decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)] if strip else steps)
-    return _finish(made, bos=True)
+    tokenizer.decoder = decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)] if strip else steps)
+    return _finish(tokenizer, bos=True)
 
 
 def metaspace() -> Tokenizer:
@@ -66,10 +66,10 @@ def metaspace() -> Tokenizer:
                 vocab[left + right] = len(vocab)
             merges.append((left, right))
             left += right
-    made = Tokenizer(models.BPE(vocab=vocab, merges=merges, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Metaspace()
-    made.decoder = decoders.Metaspace()
-    return _finish(made, bos=False)
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    return _finish(tokenizer, bos=False)
 
 
 def word_piece() -> Tokenizer:
@@ -77,16 +77,16 @@ def word_piece() -> Tokenizer:
     letters = sorted(set("".join(_WORDS)))
     tokens = [*SPECIALS, *letters, *("##" + c for c in letters), *_WORDS, ".", ",", "'", "n't"]
     vocab = {t: i for i, t in enumerate(dict.fromkeys(tokens))}
-    made = Tokenizer(models.WordPiece(vocab=vocab, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece()
-    return _finish(made, bos=False)
+    tokenizer = Tokenizer(models.WordPiece(vocab=vocab, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return _finish(tokenizer, bos=False)
 
 
-def _finish(made: Tokenizer, *, bos: bool) -> Tokenizer:
-    made.add_special_tokens([AddedToken(t, special=True) for t in SPECIALS])
+def _finish(tokenizer: Tokenizer, *, bos: bool) -> Tokenizer:
+    tokenizer.add_special_tokens([AddedToken(t, special=True) for t in SPECIALS])
     if bos:
-        made.post_processor = TemplateProcessing(
-            single="<s> $A", special_tokens=[("<s>", made.token_to_id("<s>"))]
+        tokenizer.post_processor = TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", tokenizer.token_to_id("<s>"))]
         )
-    return made
+    return tokenizer

@@ -81,8 +81,8 @@ def test_no_body_stops_the_server_for_others(server, name):
     assert len(body) <= 16 * MB
 
     def attack():
-        found, answer = server.post(path, body)
-        assert found == status, answer[:500]
+        answered, answer = server.post(path, body)
+        assert answered == status, answer[:500]
         assert status == 200 or len(answer) < 10_000
 
     before = server.peak
@@ -97,13 +97,13 @@ def test_many_at_once_do_not_either(server):
     """One client, sixteen connections: each body is held, and one is parsed at a time."""
     bodies = [BODIES[name] for name in ("a long chat", "quotes", "ids", "a long prompt")] * 4
 
-    found: list[int] = []
+    statuses: list[int] = []
 
     def post(path: str, body: bytes) -> None:
         try:
-            found.append(server.post(path, body)[0])
+            statuses.append(server.post(path, body)[0])
         except ConnectionError:  # refused while the body was still being sent
-            found.append(429)
+            statuses.append(429)
 
     def attack():
         threads = [threading.Thread(target=post, args=body[:2]) for body in bodies]
@@ -111,7 +111,7 @@ def test_many_at_once_do_not_either(server):
             thread.start()
         for thread in threads:
             thread.join()
-        assert set(found) <= {400, 429}
+        assert set(statuses) <= {400, 429}
 
     waits = []
     while len(waits) < 3 and min(waits, default=9) >= 0.5:

@@ -105,7 +105,7 @@ def test_a_broken_template_is_the_models_fault():
         ChatTemplate("a\n{% for %}")
 
 
-def test_where_it_is_found(tmp_path):
+def test_where_it_is_read_from(tmp_path):
     assert from_folder(tmp_path, {}) is None
     config = tmp_path / "tokenizer_config.json"
     named = [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]
@@ -146,11 +146,11 @@ nothing | default('d'); '' | default('e', true); 'hello world' | title; 'a b' | 
 
 def plain_environment():
     """The sandbox of which ours is one, without a budget."""
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-    made.filters["tojson"] = lambda value, indent=None: json.dumps(
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment.filters["tojson"] = lambda value, indent=None: json.dumps(
         value, ensure_ascii=False, indent=indent
     )
-    return made
+    return environment
 
 
 @pytest.mark.parametrize(

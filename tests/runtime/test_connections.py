@@ -59,13 +59,13 @@ def test_clients_of_asyncio_get_their_413(narrow):
     async def statuses():
         async with AsyncOpenAI(base_url=f"{narrow.url}/v1", api_key="-", max_retries=0) as client:
             said = [{"role": "user", "content": "x" * 3_000_000}]
-            asked = [
+            requests = [
                 client.chat.completions.create(model="m", messages=said)  # type: ignore[arg-type]
                 for _ in range(13)
             ]
             return [
                 getattr(error, "status_code", error)
-                for error in await asyncio.gather(*asked, return_exceptions=True)
+                for error in await asyncio.gather(*requests, return_exceptions=True)
             ]
 
     assert asyncio.run(statuses()) == [413] * 13
@@ -83,10 +83,10 @@ def connect(server):
 
 
 def read_all(connection) -> bytes:
-    made = b""
+    received = b""
     while piece := connection.recv(65536):
-        made += piece
-    return made
+        received += piece
+    return received
 
 
 def error(answer: bytes, status: int):
@@ -153,8 +153,8 @@ def test_running_out_of_files_is_logged_once(tmp_path):
 def test_half_a_request_times_out(quick, sent, field):
     with connect(quick) as connection:
         connection.sendall(sent.encode())
-        found = error(read_all(connection), 408)
-        assert field in found["message"]
+        problem = error(read_all(connection), 408)
+        assert field in problem["message"]
 
 
 def test_trickling_does_not_help(quick):
@@ -216,13 +216,13 @@ def test_a_flood_of_small_chunks_does_not_stop_the_others(quick):
 def test_what_is_not_http_is_refused_in_json(quick, sent):
     with connect(quick) as connection:
         connection.sendall(sent.encode("latin-1"))
-        found = error(read_all(connection), 400)
-    assert found["code"] == "invalid_http"
-    assert found["type"] == "invalid_request_error"
+        problem = error(read_all(connection), 400)
+    assert problem["code"] == "invalid_http"
+    assert problem["type"] == "invalid_request_error"
     assert "Traceback" not in quick.log
 
 
-def test_busy_connections_are_kept_and_new_ones_told(quick):
+def test_busy_connections_are_kept_and_new_ones_refused(quick):
     kept = [connect(quick) for _ in range(20)]
     for connection in kept:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")

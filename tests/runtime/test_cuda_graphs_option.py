@@ -29,13 +29,13 @@ def test_the_reason_is_logged_once(caplog):
     messages = [record.message for record in caplog.records]
     assert [WORDS in m for m in messages] == [True, False]
     assert messages[1].endswith("why")
-    found = as_json(
+    stats = as_json(
         Snapshot(
             stats=pulse.stats, age_seconds=0, active=1, limit=None, stalled_seconds=0, failed=False
         )
     )
-    assert (found["graph_steps"], found["graphs_given_up"]) == (7, WORDS)
-    assert found["chains_given_up"] == "why"
+    assert (stats["graph_steps"], stats["graphs_given_up"]) == (7, WORDS)
+    assert stats["chains_given_up"] == "why"
 
 
 def test_the_option_is_a_load_option():

@@ -61,8 +61,8 @@ def test_a_server_tells(make):
     assert client.get("/stats").json()["recurrent_state"] == none
     core_of(model)._counts.update(state_slots=8, state_slots_free=2, state_snapshots=5)
     core_of(model)._counts.update(disk_problem=WORDS, disk_dropped=3)
-    held = {"slots_total": 8, "slots_free": 2, "snapshots": 5}
-    assert client.get("/stats").json()["recurrent_state"] == held
+    state = {"slots_total": 8, "slots_free": 2, "snapshots": 5}
+    assert client.get("/stats").json()["recurrent_state"] == state
     assert 'wherry_state_snapshots{model="small"} 5.0' in client.get("/metrics").text
     assert client.get("/stats").json()["disk"] == {"dropped_blocks": 3, "problem": WORDS}
     metrics = client.get("/metrics").text

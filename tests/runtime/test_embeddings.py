@@ -49,9 +49,9 @@ def engine(embedder):
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory):
     """A model that writes text, and what torch makes of it."""
-    made = make(tmp_path_factory.mktemp("writer"))
-    with MLCEngine(compiled(made.folder)) as engine:
-        yield engine, made
+    model = make(tmp_path_factory.mktemp("writer"))
+    with MLCEngine(compiled(model.folder)) as engine:
+        yield engine, model
 
 
 def vectors(answer):
@@ -60,21 +60,21 @@ def vectors(answer):
 
 def test_against_transformers(engine, embedder):
     answer = engine.embeddings.create(input=TEXTS)
-    for text, found in zip(TEXTS, vectors(answer), strict=True):
+    for text, vector in zip(TEXTS, vectors(answer), strict=True):
         expected = embedder.vector(text)
         assert np.abs(expected).max() > 0.05
-        assert np.abs(found - expected).max() <= TOLERANCE
+        assert np.abs(vector - expected).max() <= TOLERANCE
     read = sum(len(embedder.tokenizer.encode(text).ids) for text in TEXTS)
     assert answer.usage.prompt_tokens == answer.usage.total_tokens == read
 
 
 def test_the_same_bits_alone_in_chunks_and_from_the_cache(embedder):
     """Chunked at 48 rows or not, in a batch or alone, computed or found in the prefix cache."""
-    whole = ensure_artifact(
+    full = ensure_artifact(
         str(embedder.folder), target="cpu", quant="q0f32", kv_dtype="float32",
         limits=Limits(max_batch=8, prefill_chunk=256),
     )  # fmt: skip
-    with MLCEngine(whole, prefix_cache=False) as engine:
+    with MLCEngine(full, prefix_cache=False) as engine:
         alone = [vectors(engine.embeddings.create(input=text))[0] for text in TEXTS]
     with MLCEngine(compiled(embedder.folder)) as engine:
         together = vectors(engine.embeddings.create(input=TEXTS))
@@ -85,8 +85,8 @@ def test_the_same_bits_alone_in_chunks_and_from_the_cache(embedder):
 
 
 def test_prompts(engine, embedder):
-    asked = engine.embeddings.create(input=TEXTS[1], prompt_name="query")
-    assert np.abs(vectors(asked)[0] - embedder.vector(PROMPT + TEXTS[1])).max() <= TOLERANCE
+    answer = engine.embeddings.create(input=TEXTS[1], prompt_name="query")
+    assert np.abs(vectors(answer)[0] - embedder.vector(PROMPT + TEXTS[1])).max() <= TOLERANCE
     with pytest.raises(RequestError, match="'document', 'query'") as e:
         engine.embeddings.create(input=TEXTS[1], prompt_name="passage")
     assert e.value.param == "prompt_name"
@@ -107,12 +107,12 @@ def _unit(x):
 
 
 def test_dimensions_and_base64(engine):
-    (whole,) = vectors(engine.embeddings.create(input="w20 w21"))
+    (full,) = vectors(engine.embeddings.create(input="w20 w21"))
     (short,) = vectors(engine.embeddings.create(input="w20 w21", dimensions=10))
     assert short.shape == (10,)
-    assert np.allclose(short, _unit(whole[:10].astype(np.float64)), atol=1e-6)
+    assert np.allclose(short, _unit(full[:10].astype(np.float64)), atol=1e-6)
     packed = engine.embeddings.create(input="w20 w21", encoding_format="base64").data[0].embedding
-    assert np.array_equal(np.frombuffer(base64.b64decode(packed), "<f4"), whole)
+    assert np.array_equal(np.frombuffer(base64.b64decode(packed), "<f4"), full)
     with pytest.raises(RequestError, match="this model's embeddings have 64"):
         engine.embeddings.create(input="w20", dimensions=65)
 
@@ -167,9 +167,9 @@ async def test_async_engine(engine):
 
 def test_embeddings_beside_text(writer):
     """A model that writes text gives embeddings, too; neither changes the other's bits."""
-    engine, made = writer
+    engine, model = writer
     params = SamplingParams(temperature=0, max_tokens=60)
-    ids = made.tokenizer.encode(TEXTS[2]).ids
+    ids = model.tokenizer.encode(TEXTS[2]).ids
 
     def write():
         return [event.token for event in engine.generate(ids, params)]
@@ -181,13 +181,13 @@ def test_embeddings_beside_text(writer):
     threads = [threading.Thread(target=lambda: written.append(write())) for _ in range(3)]
     for thread in threads:
         thread.start()
-    found = [vectors(engine.embeddings.create(input=TEXTS)) for _ in range(3)]
+    repeats = [vectors(engine.embeddings.create(input=TEXTS)) for _ in range(3)]
     for thread in threads:
         thread.join()
-    assert all(np.array_equal(f, expected) for f in found)
+    assert all(np.array_equal(f, expected) for f in repeats)
     assert written == [alone] * 3
     for text, vector in zip(TEXTS, expected, strict=True):
-        assert np.abs(vector - made.vector(text)).max() <= TOLERANCE
+        assert np.abs(vector - model.vector(text)).max() <= TOLERANCE
 
 
 def test_more_inputs_than_the_queue_holds(engine):
@@ -204,8 +204,8 @@ def test_more_inputs_than_the_queue_holds(engine):
 
 def test_a_reranker(tmp_path_factory):
     """The probability of its yes, against transformers: from the model's own template."""
-    made = make(tmp_path_factory.mktemp("reranker"), ("LogitScore",))
-    with MLCEngine(compiled(made.folder)) as engine:
+    model = make(tmp_path_factory.mktemp("reranker"), ("LogitScore",))
+    with MLCEngine(compiled(model.folder)) as engine:
         assert engine.loaded.entries == ("forward",)
         fields = {"query": "w20 w21", "documents": TEXTS[1:]}
         sink = BlockingSink()
@@ -213,8 +213,8 @@ def test_a_reranker(tmp_path_factory):
         data: list[bytes] = []
         while not running.done:
             data += running.take(sink.take())
-        found = {r["index"]: r["relevance_score"] for r in json.loads(data[-1])["results"]}
+        scores = {r["index"]: r["relevance_score"] for r in json.loads(data[-1])["results"]}
     for i, text in enumerate(TEXTS[1:]):
-        expected = made.probability(f"w11 w20 w21 w12 {text} w13")
-        assert abs(found[i] - expected) <= TOLERANCE
-    assert len({round(p, 3) for p in found.values()}) > 1
+        expected = model.probability(f"w11 w20 w21 w12 {text} w13")
+        assert abs(scores[i] - expected) <= TOLERANCE
+    assert len({round(p, 3) for p in scores.values()}) > 1

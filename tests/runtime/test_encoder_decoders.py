@@ -26,33 +26,33 @@ PROMPTS = ["w7 w9 w11", " ".join(f"w{i}" for i in range(30, 110))]
 def tokenizer(folder):
     """T5's kind: Unigram, Metaspace, and the end of the text after the prompt."""
     pieces = ["<pad>", "</s>", "<unk>", *(f"▁w{i}" for i in range(3, 320))]
-    made = tokenizers.Tokenizer(
+    result = tokenizers.Tokenizer(
         models.Unigram([(piece, -1.0) for piece in pieces], unk_id=2, byte_fallback=False)
     )
-    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-    made.add_special_tokens(["<pad>", "</s>", "<unk>"])
-    made.post_processor = processors.TemplateProcessing(
+    result.pre_tokenizer, result.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    result.add_special_tokens(["<pad>", "</s>", "<unk>"])
+    result.post_processor = processors.TemplateProcessing(
         single="$A </s>", special_tokens=[("</s>", EOS)]
     )
-    made.save(str(folder / "tokenizer.json"))
+    result.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"eos_token": "</s>", "chat_template": "{{ messages[0].content }}"})
     )
-    return made
+    return result
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """(URL of the server, the engine, what transformers writes for a prompt)."""
     folder = tmp_path_factory.mktemp("served") / "t5"
-    model, made = save(folder, CASES["t5"]), tokenizer(folder)
+    model, encoder = save(folder, CASES["t5"]), tokenizer(folder)
     limits = Limits(context=128, max_batch=4, prefill_chunk=128)
     compiled = ensure_artifact(str(folder), target="cpu", quant="q0f32", limits=limits)
 
     def written(prompt, tokens=64):
-        ids = torch.tensor([made.encode(prompt).ids])
-        told = model.generate(ids, max_new_tokens=tokens, do_sample=False, num_beams=1)
-        return made.decode(told[0].tolist())
+        ids = torch.tensor([encoder.encode(prompt).ids])
+        generated = model.generate(ids, max_new_tokens=tokens, do_sample=False, num_beams=1)
+        return encoder.decode(generated[0].tolist())
 
     with MLCEngine(compiled) as engine, live(engine) as url:
         yield url, engine, written
@@ -60,8 +60,8 @@ def served(tmp_path_factory):
 
 def test_completions(served):
     url, _, written = served
-    asked = {"model": "t5", "prompt": PROMPTS, "max_tokens": 64, "temperature": 0}
-    status, answer = post(f"{url}/v1/completions", **asked)
+    fields = {"model": "t5", "prompt": PROMPTS, "max_tokens": 64, "temperature": 0}
+    status, answer = post(f"{url}/v1/completions", **fields)
     assert status == 200, answer
     texts = [choice["text"] for choice in answer["choices"]]
     assert texts == [written(prompt) for prompt in PROMPTS]
@@ -69,7 +69,7 @@ def test_completions(served):
     assert answer["usage"]["prompt_tokens"] == 4 + 81  # with the end of the text
     # ids are the source as it is
     ids = [7, 9, 11, EOS]
-    status, same = post(f"{url}/v1/completions", **{**asked, "prompt": ids})
+    status, same = post(f"{url}/v1/completions", **{**fields, "prompt": ids})
     assert same["choices"][0]["text"] == texts[0]
 
 
@@ -109,8 +109,8 @@ def test_what_is_refused(served, fields, message):
 
 def test_a_chat_is_refused(served):
     url, *_ = served
-    asked = [{"role": "user", "content": "w7"}]
-    status, answer = post(f"{url}/v1/chat/completions", model="t5", messages=asked)
+    messages = [{"role": "user", "content": "w7"}]
+    status, answer = post(f"{url}/v1/chat/completions", model="t5", messages=messages)
     assert status == 400
     assert "reads a source, no chat. Use completions" in answer["error"]["message"]
 
@@ -124,8 +124,8 @@ def test_apps_answer_as_the_engine(served):
         for prompt in (PROMPTS[0], PROMPTS, [7, 9, 11, EOS]):
             request = {"prompt": prompt, "n": 2, "logprobs": 1, **greedy}
             assert fixed(app.ask(**request)) == answered(engine, request)
-        whole = {"prompt": "w7", "temperature": 0, "max_tokens": None}
-        assert fixed(app.ask(**whole)) == answered(engine, whole)
+        body = {"prompt": "w7", "temperature": 0, "max_tokens": None}
+        assert fixed(app.ask(**body)) == answered(engine, body)
         for fields in ({"echo": True}, {"suffix": "w5"}, {"prompt_logprobs": 1},
                        {"prompt": [5] * 129}, {"max_tokens": 128}):  # fmt: skip
             request = {"prompt": "w7", **fields}

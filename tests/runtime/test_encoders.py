@@ -29,18 +29,18 @@ def tokenizer(folder):
     """WordPiece with BERT's special tokens, single texts and pairs."""
     vocab = {"[PAD]": 0, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP}
     vocab |= {f"w{i}": i for i in range(4, 300)}
-    made = tokenizers.Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
-    made.post_processor = processors.TemplateProcessing(
+    result = tokenizers.Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
+    result.normalizer = normalizers.BertNormalizer()
+    result.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    result.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
+    result.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)],
     )
-    made.save(str(folder / "tokenizer.json"))
+    result.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"sep_token": "[SEP]"}))
-    return made
+    return result
 
 
 def compiled(folder):
@@ -61,27 +61,27 @@ def post(url, **fields):
 def cross_encoder(folder, labels, **config):
     kind = transformers.AutoModelForSequenceClassification
     model = save(folder, CASES["bert"], kind, num_labels=labels, **config)
-    made = tokenizer(folder)
-    return compiled(folder), model, made
+    encoder = tokenizer(folder)
+    return compiled(folder), model, encoder
 
 
-def logits(model, made, *texts):
-    found = made.encode(*texts)
+def logits(model, encoder, *texts):
+    encoding = encoder.encode(*texts)
     with torch.no_grad():
-        ids, kinds = torch.tensor([found.ids]), torch.tensor([found.type_ids])
+        ids, kinds = torch.tensor([encoding.ids]), torch.tensor([encoding.type_ids])
         return model(ids, token_type_ids=kinds).logits[0].numpy()
 
 
 def test_embeddings(tmp_path):
     model = save(tmp_path, CASES["bert"])
-    made = tokenizer(tmp_path)
+    encoder = tokenizer(tmp_path)
     with live(LoadedModel.load(compiled(tmp_path))) as url:
         status, answer = post(f"{url}/v1/embeddings", input=TEXTS)
         assert status == 200
         assert answer["usage"] == {"prompt_tokens": 95, "total_tokens": 95}
         for text, item in zip(TEXTS, answer["data"], strict=True):
             with torch.no_grad():
-                expected = model(torch.tensor([made.encode(text).ids]))[0][0].mean(0).numpy()
+                expected = model(torch.tensor([encoder.encode(text).ids]))[0][0].mean(0).numpy()
             assert np.abs(np.array(item["embedding"]) - expected).max() < 1e-5
         alone = post(f"{url}/v1/embeddings", input=TEXTS[2])[1]["data"][0]
         assert alone["embedding"] == answer["data"][2]["embedding"]
@@ -99,16 +99,16 @@ def test_embeddings(tmp_path):
 
 
 def test_a_cross_encoder_ranks(tmp_path):
-    folder, model, made = cross_encoder(tmp_path, 1)
+    folder, model, encoder = cross_encoder(tmp_path, 1)
     documents = ["w20 w21", "w7 w9 w12", "w9"]
     expected = [
-        1 / (1 + np.exp(-float(logits(model, made, "w7 w9", text)[0]))) for text in documents
+        1 / (1 + np.exp(-float(logits(model, encoder, "w7 w9", text)[0]))) for text in documents
     ]
     with live(LoadedModel.load(folder)) as url:
         status, answer = post(f"{url}/v1/rerank", query="w7 w9", documents=documents)
         assert status == 200, answer
-        found = {item["index"]: item["relevance_score"] for item in answer["results"]}
-        assert np.abs(np.array([found[i] for i in range(3)]) - expected).max() < 1e-5
+        scores = {item["index"]: item["relevance_score"] for item in answer["results"]}
+        assert np.abs(np.array([scores[i] for i in range(3)]) - expected).max() < 1e-5
         assert [item["index"] for item in answer["results"]] == list(np.argsort(expected)[::-1])
         assert answer["usage"]["prompt_tokens"] == 7 + 8 + 6
         status, answer = post(f"{url}/v1/score", text_1="w7 w9", text_2=documents)
@@ -122,12 +122,12 @@ def test_a_cross_encoder_ranks(tmp_path):
 def test_a_classifier_tells_classes(tmp_path):
     names = {"0": "bad", "1": "so-so", "2": "good"}
     labels = {"id2label": names, "label2id": {name: int(i) for i, name in names.items()}}
-    folder, model, made = cross_encoder(tmp_path, 3, **labels)
+    folder, model, encoder = cross_encoder(tmp_path, 3, **labels)
     with live(LoadedModel.load(folder)) as url:
         status, answer = post(f"{url}/classify", input=TEXTS[:2])
         assert status == 200, answer
         for text, item in zip(TEXTS, answer["data"], strict=False):
-            powers = np.exp(logits(model, made, text))
+            powers = np.exp(logits(model, encoder, text))
             expected = powers / powers.sum()
             assert np.abs(np.array(item["probs"]) - expected).max() < 1e-5
             assert item["label"] == list(names.values())[int(expected.argmax())]
@@ -141,8 +141,8 @@ def test_a_classifier_tells_classes(tmp_path):
 
 def test_pythons_engine(tmp_path):
     save(tmp_path, CASES["bert"])
-    made = tokenizer(tmp_path)
+    encoder = tokenizer(tmp_path)
     with MLCEngine(compiled(tmp_path)) as engine:
         answer = engine.embeddings.create(input=TEXTS, dimensions=8)
-        assert answer.usage.prompt_tokens == sum(len(made.encode(text).ids) for text in TEXTS)
+        assert answer.usage.prompt_tokens == sum(len(encoder.encode(text).ids) for text in TEXTS)
         assert {len(item.embedding) for item in answer.data} == {8}

@@ -133,7 +133,7 @@ def test_stop_string_across_tokens_ends_the_request(make):
     assert wait_free(engine).running == 0
 
 
-def test_a_held_beginning_of_a_stop_string_is_given_at_the_end(make):
+def test_a_kept_beginning_of_a_stop_string_is_given_at_the_end(make):
     engine = MLCEngine.of(make("abc EN"))
     answer = engine.chat.completions.create(messages=HI, stop="END")
     assert answer.choices[0].message.content == "abc EN"
@@ -179,7 +179,7 @@ def test_chat_logprobs(engine):
     assert content[0].logprob == -0.5
     assert [t.logprob for t in content[0].top_logprobs] == [-0.5, -1.5]
     chunks = engine.chat.completions.create(messages=HI, logprobs=True, stream=True)
-    streamed = [t for c in chunks if (found := c.choices[0].logprobs) for t in found.content]
+    streamed = [t for c in chunks if (logprobs := c.choices[0].logprobs) for t in logprobs.content]
     assert [t.bytes for t in streamed] == [t.bytes for t in content]
 
 

@@ -30,17 +30,17 @@ def tokenizer_with(marks, backend=None) -> Tokenizer:
 
 @pytest.fixture
 def engine():
-    made = []
+    models = []
 
     def build(marks=WAYS[0], backend=None):
         tokenizer = tokenizer_with(marks, backend)
         eos = tokenizer.special_id("</s>")
         core = FakeCore(saying(tokenizer.encode("upon"), eos), context=512)
-        made.append(LoadedModel("small", core, SideFiles(tokenizer)))
-        return MLCEngine.of(made[-1])
+        models.append(LoadedModel("small", core, SideFiles(tokenizer)))
+        return MLCEngine.of(models[-1])
 
     yield build
-    for model in made:
+    for model in models:
         model.close()
 
 

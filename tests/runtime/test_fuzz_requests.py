@@ -80,15 +80,15 @@ HEADERS = {
 }
 
 
-def places(value, found=None):
+def places(value, pairs=None):
     """Every (container, key) of a JSON value."""
-    found = [] if found is None else found
+    pairs = [] if pairs is None else pairs
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in items:
-        found.append((value, key))
+        pairs.append((value, key))
         if isinstance(inner, (dict, list)):
-            places(inner, found)
-    return found
+            places(inner, pairs)
+    return pairs
 
 
 def mutate(rng: random.Random, value):

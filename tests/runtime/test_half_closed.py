@@ -14,7 +14,7 @@ from .live_server import live
 from .test_connections import HEAD, read_all
 
 
-def asked(server, fields: dict, version: str = "1.1", more: str = ""):
+def half_closed(server, fields: dict, version: str = "1.1", more: str = ""):
     """A connection that sends a request, and then nothing more."""
     body = json.dumps({"prompt": "a", "max_tokens": 20} | fields)
     head = f"{HEAD}Content-Length: {len(body)}\r\n\r\n".replace("HTTP/1.1", f"HTTP/{version}")
@@ -41,14 +41,14 @@ def active(server) -> int:
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_a_client_that_sends_no_more_gets_its_answers(slow, version):
-    with asked(slow, {}, version) as connection:
+    with half_closed(slow, {}, version) as connection:
         *heads, body = read_all(connection).split(b"\r\n\r\n")
     assert json.loads(body)["usage"]["completion_tokens"] == 20
     interim, final = heads[:-1], heads[-1]
     assert b" 200 OK" in final
     assert all(head.startswith(b"HTTP/1.1 100") for head in interim)
     assert bool(interim) == (version == "1.1")  # an older client knows of none
-    with asked(slow, {"stream": True}, version) as connection:
+    with half_closed(slow, {"stream": True}, version) as connection:
         events = read_all(connection).partition(b"\r\n\r\n")[2]
     said = [json.loads(line[6:]) for line in events.splitlines() if line.startswith(b"data: {")]
     assert "".join(chunk["choices"][0]["text"] for chunk in said) == " " * 20
@@ -56,7 +56,9 @@ def test_a_client_that_sends_no_more_gets_its_answers(slow, version):
 
 
 def test_pipelined_requests_of_a_client_that_sends_no_more(slow):
-    with asked(slow, {}, more="GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
+    with half_closed(
+        slow, {}, more="GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    ) as connection:
         answer = read_all(connection)
     assert answer.count(b"HTTP/1.1 200") == 2
 
@@ -64,7 +66,7 @@ def test_pipelined_requests_of_a_client_that_sends_no_more(slow):
 @pytest.mark.parametrize("fields", [{}, {"stream": True}], ids=["whole", "stream"])
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_a_client_that_is_gone_is_not_answered(slow, fields, version):
-    asked(slow, {"max_tokens": 4000, **fields}, version).close()
+    half_closed(slow, {"max_tokens": 4000, **fields}, version).close()
     end = time.monotonic() + 20
     while active(slow):
         assert time.monotonic() < end
@@ -73,8 +75,8 @@ def test_a_client_that_is_gone_is_not_answered(slow, fields, version):
 
 def test_a_client_that_is_gone_while_it_is_queued_frees_its_place(slow):
     """Nothing of a stream that waits is written."""
-    first = [asked(slow, {"max_tokens": 4000}) for _ in range(16)]
-    queued = asked(slow, {"stream": True})
+    first = [half_closed(slow, {"max_tokens": 4000}) for _ in range(16)]
+    queued = half_closed(slow, {"stream": True})
     while active(slow) < 17:
         time.sleep(0.02)
     queued.close()

@@ -81,7 +81,7 @@ def test_the_tightest_of_nested_groups_wins(proc, tmp_path):
     assert available(proc) == 0
 
 
-def test_a_container_that_is_told_paths_of_the_machine(proc, tmp_path):
+def test_a_container_that_sees_paths_of_the_machine(proc, tmp_path):
     """Without a namespace of its own the container sees its group mounted at the top."""
     top = tmp_path / "sys"
     mounted(proc, ["0::/docker/123/inner"], ("/docker/123", top, "cgroup2", "rw"))
@@ -134,11 +134,11 @@ class Mach:
     def mach_host_self(self) -> int:
         return 7
 
-    def host_statistics64(self, host, flavor, found, count) -> int:
+    def host_statistics64(self, host, flavor, record, count) -> int:
         assert (host, flavor) == (7, 4)
-        assert count._obj.value * 4 == ctypes.sizeof(found._obj)
+        assert count._obj.value * 4 == ctypes.sizeof(record._obj)
         # As the kernel writes them: four counts of pages first.
-        ctypes.memmove(found, struct.pack("4I", 1000, 2000, 30, 4000), 16)
+        ctypes.memmove(record, struct.pack("4I", 1000, 2000, 30, 4000), 16)
         return self.status
 
 
@@ -153,9 +153,9 @@ class Kernel:
     def __init__(self, physical: int, commit: int) -> None:
         self.numbers = struct.pack("2I7Q", 64, 50, 1 << 34, physical, 1 << 35, commit, 0, 0, 0)
 
-    def GlobalMemoryStatusEx(self, found) -> int:
-        assert found._obj.length == ctypes.sizeof(found._obj) == len(self.numbers) == 64
-        ctypes.memmove(found, self.numbers, 64)
+    def GlobalMemoryStatusEx(self, record) -> int:
+        assert record._obj.length == ctypes.sizeof(record._obj) == len(self.numbers) == 64
+        ctypes.memmove(record, self.numbers, 64)
         return 1
 
 

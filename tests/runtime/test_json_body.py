@@ -25,18 +25,18 @@ def random_value(rng: random.Random, depth: int = 0):
 
 
 def reference(value, depth: int = 0) -> Structure:
-    found = Structure()
+    structure = Structure()
     if isinstance(value, (dict, list)):
         inner = list(value.values() if isinstance(value, dict) else value)
-        found.containers, found.depth = 1, depth + 1
-        found.values = max(0, len(inner) - 1)
-        found.names = len(inner) if isinstance(value, dict) else 0
+        structure.containers, structure.depth = 1, depth + 1
+        structure.values = max(0, len(inner) - 1)
+        structure.names = len(inner) if isinstance(value, dict) else 0
         for part in (reference(v, depth + 1) for v in inner):
-            found.containers += part.containers
-            found.values += part.values
-            found.names += part.names
-            found.depth = max(found.depth, part.depth)
-    return found
+            structure.containers += part.containers
+            structure.values += part.values
+            structure.names += part.names
+            structure.depth = max(structure.depth, part.depth)
+    return structure
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 64, 2**20])

@@ -33,17 +33,17 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    made = tmp_path / "model"
-    made.mkdir()
-    small.byte_level().save(str(made / "tokenizer.json"))
-    artifacts.write(made, target={"name": "cpu", "kind": "llvm"})
-    return made
+    model = tmp_path / "model"
+    model.mkdir()
+    small.byte_level().save(str(model / "tokenizer.json"))
+    artifacts.write(model, target={"name": "cpu", "kind": "llvm"})
+    return model
 
 
 @pytest.fixture
 def load(folder):
     """Loads over a scripted core; gives the model and what the core was given."""
-    made = []
+    models = []
 
     def run(model=folder, **options):
         given = []
@@ -52,11 +52,11 @@ def load(folder):
             given.extend(arguments)
             return FakeCore(saying([], 7), context=512)
 
-        made.append(LoadedModel.load(model, core_factory=factory, **options))
-        return made[-1], given
+        models.append(LoadedModel.load(model, core_factory=factory, **options))
+        return models[-1], given
 
     yield run
-    for model in made:
+    for model in models:
         model.close()
 
 
@@ -73,16 +73,16 @@ def test_configuration_of_the_core(load, folder, monkeypatch):
     assert load(max_batch=5)[1][4]["max_batch"] == 5
 
 
-def test_the_compiler_is_told_how_large_the_engine_is(load, folder, monkeypatch):
-    told = {}
+def test_the_compiler_gets_the_sizes_of_the_engine(load, folder, monkeypatch):
+    given_options = {}
 
     def compiled(model, **options):
-        told.update(options)
+        given_options.update(options)
         return folder
 
     monkeypatch.setattr("wherry.runtime.load.jit.compiled", compiled)
     load("a-model", max_batch=5, prefill_chunk=64, context=100)
-    assert told == {"thorough": False, "max_batch": 5, "prefill_chunk": 64}
+    assert given_options == {"thorough": False, "max_batch": 5, "prefill_chunk": 64}
 
 
 def test_wrong_options(load, monkeypatch):
@@ -177,8 +177,8 @@ def test_a_library_that_is_cut_is_not_opened(folder, monkeypatch):
 
 
 def test_what_is_damaged_when_it_is_used_is_repaired_once(folder, monkeypatch, caplog):
-    asked = []
-    monkeypatch.setattr(jit, "compiled", lambda _, **o: asked.append(o["thorough"]) or folder)
+    thorough = []
+    monkeypatch.setattr(jit, "compiled", lambda _, **o: thorough.append(o["thorough"]) or folder)
     outcomes = iter([ArtifactError("weights have changed"), FakeCore(saying([], 7), context=512)])
 
     def factory(*_):
@@ -188,7 +188,7 @@ def test_what_is_damaged_when_it_is_used_is_repaired_once(folder, monkeypatch, c
         return outcome
 
     LoadedModel.load("demo", core_factory=factory).close()
-    assert asked == [False, True]
+    assert thorough == [False, True]
     assert "weights have changed" in caplog.text and "built again" in caplog.text
     outcomes = iter([ArtifactError("a")] * 2)
     with pytest.raises(ArtifactError):
@@ -242,7 +242,7 @@ def test_the_core_checks_what_it_maps_once_a_start_of_the_machine(folder, monkey
     assert [load(), load()] == [True, True]
 
 
-def test_packed_weights_made_again_are_told_of(folder, cache, monkeypatch, caplog):
+def test_packed_weights_that_are_rebuilt_are_logged(folder, cache, monkeypatch, caplog):
     manifest = artifact.read_manifest(folder)
     packed = loading.pack_dir(manifest)
     monkeypatch.setattr(loading, "open_runtime", lambda kind: None)
@@ -253,17 +253,17 @@ def test_packed_weights_made_again_are_told_of(folder, cache, monkeypatch, caplo
         write_atomically(packed / next(names), "new")
 
     monkeypatch.setattr(loading, "NativeCore", core)
-    for told in (False, False, True):
+    for logged in (False, False, True):
         loading.native_core(folder, manifest, "cpu", {}, {})
-        assert ("packed-2.bin was damaged" in caplog.text) is told
+        assert ("packed-2.bin was damaged" in caplog.text) is logged
     assert [p.name for p in packed.iterdir()] == ["packed-2.bin"]  # the first was of older weights
 
 
 def test_what_is_not_compiled_goes_to_the_compiler(load, folder, tmp_path, monkeypatch):
-    asked = []
+    calls = []
 
     def compiled(model, **options):
-        asked.append((model, options))
+        calls.append((model, options))
         return folder
 
     monkeypatch.setattr(jit, "compiled", compiled)
@@ -271,7 +271,7 @@ def test_what_is_not_compiled_goes_to_the_compiler(load, folder, tmp_path, monke
     model, _ = load("hf://org/name", **options)
     assert model.name == "small"
     options |= {"thorough": False}
-    assert asked == [("hf://org/name", options)]
+    assert calls == [("hf://org/name", options)]
 
 
 def test_packed_weights_belong_to_the_content(folder, cache):
@@ -311,7 +311,7 @@ def test_device(folder, kind, device):
 
 
 @pytest.mark.parametrize(
-    ("context", "longest", "asked", "said"),
+    ("context", "longest", "requested", "said"),
     [
         (1024, 1024, 5000, "demo ends at 1024 tokens: --context takes 1 to 1024, or auto."),
         (512, 1024, 5000, "(the model itself ends at 1024: compile with --context 1024 to have "),
@@ -319,14 +319,14 @@ def test_device(folder, kind, device):
         (512, None, 600, "compiled for at most 512 (compile with --context 600 to have more)."),
     ],
 )
-def test_a_context_beyond_the_models_is_told_from_one_beyond_the_compiled(
-    context, longest, asked, said
+def test_a_context_beyond_the_models_differs_from_one_beyond_the_compiled(
+    context, longest, requested, said
 ):
     planned = {"context": context} | ({"longest": longest} if longest else {})
     manifest = SimpleNamespace(name="demo", deployment=planned)
     with pytest.raises(UsageError, match=re.escape(said)) as raised:
-        loading.sized(manifest, {"context": asked}, memory.Room(None))
-    assert f"context is {asked}, demo" in str(raised.value)
+        loading.sized(manifest, {"context": requested}, memory.Room(None))
+    assert f"context is {requested}, demo" in str(raised.value)
 
 
 def test_missing_core_says_where_it_was_looked_for(tmp_path, monkeypatch):

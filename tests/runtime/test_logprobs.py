@@ -44,10 +44,10 @@ def test_they_are_counted_before(make, name):
     model = make(context=4096)
     fields, message, param = REFUSED[name]
     task = "chat" if name == "chat" else "completion"
-    with pytest.raises(RequestError) as found:
+    with pytest.raises(RequestError) as raised:
         start(model, task, fields)
-    assert message in str(found.value) and f"at most {2**21} log" in str(found.value)
-    assert found.value.param == param
+    assert message in str(raised.value) and f"at most {2**21} log" in str(raised.value)
+    assert raised.value.param == param
     start(model, task, {**fields, "n": 64})
 
 
@@ -69,19 +69,19 @@ def test_long_bad_words_are_counted_before(make):
 
 
 @pytest.mark.parametrize("n", [0, 1, 20])
-def test_those_of_a_stream_are_those_of_the_whole(make, n):
+def test_those_of_a_stream_are_those_of_the_full_response(make, n):
     """Two thousand tokens, among their alternatives parts of characters."""
     rows = [5 + i % 250 for i in range(2000)]
     model = make(script=saying(rows, 5), context=4096)
     engine = MLCEngine.of(model)
     fields = {**HI, "logprobs": True, "top_logprobs": n, "max_tokens": 2000}
-    whole = engine.chat.completions.create(**fields).choices[0].logprobs
-    assert len(whole.content) == 2000 and len(whole.content[3].top_logprobs) == n
+    full = engine.chat.completions.create(**fields).choices[0].logprobs
+    assert len(full.content) == 2000 and len(full.content[3].top_logprobs) == n
     streamed = []
     for chunk in engine.chat.completions.create(**fields, stream=True):
         if logprobs := chunk.choices[0].logprobs:
             streamed += logprobs.content
-    assert streamed == whole.content
+    assert streamed == full.content
 
 
 def test_a_list_that_has_grown_is_copied_again():

@@ -57,7 +57,7 @@ def test_a_layers_cache_is_one_tensor():
 
 
 @pytest.mark.parametrize(
-    ("made", "advice"),
+    ("fields", "advice"),
     [
         ({}, "Take another device (--target opencl, --target cpu)."),
         ({"quant": "q4f32_1", "kind": "opencl"}, "Take another device (--target cpu)."),
@@ -68,9 +68,11 @@ def test_a_layers_cache_is_one_tensor():
         ),
     ],
 )
-def test_a_weight_beyond_the_largest_tensor_names_the_fix(made, advice):
+def test_a_weight_beyond_the_largest_tensor_names_the_fix(fields, advice):
     with pytest.raises(ResourceError, match=r"0\.5 MB; a kernel on GPU X can have 0\.4 MB") as said:
-        memory.kv_tokens(model(memory=LAYERED, **made), CONFIG, Room(10**9, 400_000, where="GPU X"))
+        memory.kv_tokens(
+            model(memory=LAYERED, **fields), CONFIG, Room(10**9, 400_000, where="GPU X")
+        )
     assert str(said.value).endswith(f" in one tensor. {advice}")
 
 
@@ -79,7 +81,7 @@ HALF = "plan a smaller step (wherry compile MODEL --prefill-chunk 128 -o DIR)"
 
 
 @pytest.mark.parametrize(
-    ("made", "draft", "advice"),
+    ("fields", "draft", "advice"),
     [
         ({}, None, f"Close something, {STEP}, or take a smaller model."),
         ({"max_batch": 2}, None, f"Close something, {HALF}, or take a smaller model."),
@@ -96,14 +98,14 @@ HALF = "plan a smaller step (wherry compile MODEL --prefill-chunk 128 -o DIR)"
         ),
     ],
 )
-def test_too_little_for_the_weights_names_what_helps(made, draft, advice):
+def test_too_little_for_the_weights_names_what_helps(fields, draft, advice):
     with pytest.raises(ResourceError) as said:
-        memory.kv_tokens(model(**made), CONFIG, Room(1_000_100), draft)
+        memory.kv_tokens(model(**fields), CONFIG, Room(1_000_100), draft)
     assert str(said.value).endswith(f" on this machine. {advice}")
 
 
 @pytest.mark.parametrize(
-    ("made", "draft", "advice"),
+    ("fields", "draft", "advice"),
     [
         ({}, None, " More fits with --kv-dtype int8."),
         ({"kv_dtype": "int8"}, None, " More fits with --kv-dtype int4."),
@@ -117,9 +119,9 @@ def test_too_little_for_the_weights_names_what_helps(made, draft, advice):
         ),
     ],
 )
-def test_too_little_for_a_context_names_what_helps(made, draft, advice):
+def test_too_little_for_a_context_names_what_helps(fields, draft, advice):
     with pytest.raises(ResourceError) as said:
-        memory.require(500, model(**made), Room(1_200_000), draft)
+        memory.require(500, model(**fields), Room(1_200_000), draft)
     assert str(said.value).endswith(f", or --context auto.{advice}")
 
 
@@ -145,8 +147,12 @@ def gpu(**changes):
 
 
 def test_memory_of_a_device(monkeypatch):
-    found = [gpu(), gpu(available_bytes=5_000_000_000), gpu(discrete=False, available_bytes=10**18)]
-    monkeypatch.setattr(memory, "list_devices", lambda kind: found)
+    devices = [
+        gpu(),
+        gpu(available_bytes=5_000_000_000),
+        gpu(discrete=False, available_bytes=10**18),
+    ]
+    monkeypatch.setattr(memory, "list_devices", lambda kind: devices)
     assert memory.room("vulkan:0") == Room(8_000_000_000, 4_000_000_000, 0.9, "GPU X")
     assert memory.room("vulkan:1").free == 5_000_000_000
     shared = memory.room("vulkan:2")
@@ -157,7 +163,7 @@ def test_memory_of_a_device(monkeypatch):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", PLUGINS)
-def test_the_device_is_asked(kind):
+def test_the_device_is_queried(kind):
     device(kind)
     it = list_devices(kind)[0]
     there = memory.room(f"{kind}:0")

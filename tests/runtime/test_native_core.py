@@ -76,15 +76,15 @@ def test_engine(compiled, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["outputs"] == [greedy(p, 12) for p in prompts]
+    report = json.loads(done.stdout)
+    assert report["outputs"] == [greedy(p, 12) for p in prompts]
     words = [f"t{i}" for i in greedy([1, 2], 5) if i != 0]
-    assert found["chat"] == " ".join(words)
-    assert found["seeds"][0] == found["seeds"][1] != found["seeds"][2]
-    assert found["bias"].split() == ["t7"] * 9
-    assert found["errors"] == ["RequestError", "ContextOverflow"]
-    assert found["free"]
-    assert found["loaded"] == []
+    assert report["chat"] == " ".join(words)
+    assert report["seeds"][0] == report["seeds"][1] != report["seeds"][2]
+    assert report["bias"].split() == ["t7"] * 9
+    assert report["errors"] == ["RequestError", "ContextOverflow"]
+    assert report["free"]
+    assert report["loaded"] == []
     assert list((tmp_path / "packed").iterdir())
 
 

@@ -20,11 +20,15 @@ from wherry.targets.target import find
 
 pytestmark = pytest.mark.cpu
 
-ASKED = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 24, "seed": 3}
+REQUEST = {
+    "messages": [{"role": "user", "content": "Tell me a story."}],
+    "max_tokens": 24,
+    "seed": 3,
+}
 
 
 def answer(engine: MLCEngine) -> str:
-    return engine.chat.completions.create(**ASKED).choices[0].message.content
+    return engine.chat.completions.create(**REQUEST).choices[0].message.content
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +99,14 @@ def test_a_library_for_a_machine_that_nothing_here_links_for(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("named", "found"),
+    ("named", "compiler"),
     [
         ({"CXX": "no-such-cxx", "CC": "gcc-9"}, "no-such-cxx"),
         ({"CC": "gcc-9"}, "gcc-9"),
         ({}, "/bin/clang++"),
     ],
 )
-def test_which_compiler(monkeypatch, named, found):
+def test_which_compiler(monkeypatch, named, compiler):
     for name in ("CXX", "CC"):
         monkeypatch.delenv(name, raising=False)
     for name, value in named.items():
@@ -110,7 +114,7 @@ def test_which_compiler(monkeypatch, named, found):
     monkeypatch.setattr(
         hosts.shutil, "which", lambda name: "/bin/clang++" if name == "clang++" else None
     )
-    assert hosts.local_compiler() == found
+    assert hosts.local_compiler() == compiler
 
 
 def test_without_the_package_that_links(monkeypatch):
@@ -126,8 +130,8 @@ def test_a_damaged_archive(folder, tmp_path):
 
     open_runtime("cpu")
     tvm_runtime.open_object_linker()
-    whole = (folder / "model.tar").read_bytes()
-    for name, content in {"short": whole[:2000], "empty": b""}.items():
+    complete = (folder / "model.tar").read_bytes()
+    for name, content in {"short": complete[:2000], "empty": b""}.items():
         path = tmp_path / f"{name}.tar"
         path.write_bytes(content)
         with pytest.raises(WherryError, match="archive of objects is damaged"):

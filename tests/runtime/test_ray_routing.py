@@ -172,7 +172,7 @@ async def test_an_answer_is_the_servers_own(app):
     assert json.loads(head.body) == {"status": "ok"}
 
 
-async def test_a_stream_comes_whole_in_few_pieces(make):
+async def test_a_stream_is_complete_in_few_pieces(make):
     app = create_app(MLCEngine.of(make(step_seconds=0.005)))
     ask = post("/v1/completions", {"prompt": "Hi", "stream": True, "max_tokens": 99})
     each = await pieces_of(app, ask)

@@ -107,8 +107,8 @@ def events(stream):
 
 def both(served):
     """The replicas that answer by now."""
-    found = {served.ask("/health")[0] for _ in range(20)}
-    return found if len(found) == 2 else None
+    replicas = {served.ask("/health")[0] for _ in range(20)}
+    return replicas if len(replicas) == 2 else None
 
 
 def test_the_surface_is_the_servers(served):
@@ -180,8 +180,8 @@ def test_one_replica_is_killed_in_mid_stream(served):
             streams[replica_of(stream)] = i, stream
         if len(streams) == 2:
             break
-    (victim, (_, cut)), (survivor, (i, whole)) = streams.items()
-    chunks = events(whole)
+    (victim, (_, cut)), (survivor, (i, complete)) = streams.items()
+    chunks = events(complete)
     begun = [next(chunks)]
     os.kill(served.process_of(victim), signal.SIGKILL)
 
@@ -204,10 +204,10 @@ def test_a_replica_that_does_not_move_is_replaced(served):
 
     def replaced():
         try:
-            found = {served.ask("/health", timeout=20)[0] for _ in range(10)}
+            replicas = {served.ask("/health", timeout=20)[0] for _ in range(10)}
         except OSError:
             return None
-        return stopped not in found and len(found) == 2
+        return stopped not in replicas and len(replicas) == 2
 
     served.wait(replaced, 180, "two replicas that move")
 
@@ -261,12 +261,12 @@ def end_of(served, body) -> str:
 
 def texts(chunks) -> dict[int, str]:
     """The text of each output of a stream."""
-    found: dict[int, str] = {}
+    text_of: dict[int, str] = {}
     for chunk in chunks:
         for choice in chunk["choices"]:
             index, delta = choice["index"], choice["delta"].get("content") or ""
-            found[index] = found.get(index, "") + delta
-    return found
+            text_of[index] = text_of.get(index, "") + delta
+    return text_of
 
 
 def test_an_application_below_a_prefix_asks_for_its_key(served):
@@ -280,19 +280,19 @@ def test_an_application_below_a_prefix_asks_for_its_key(served):
 
 def test_a_long_queue_is_refused_and_starts_a_replica(served):
     ask = {"prompt": "Once", **LONG, "n": 8}
-    found, refused = set(), []
+    replicas, refused = set(), []
 
     def one(_):
         try:
             with served.open("/small/v1/completions", ask, key="secret") as answer:
-                found.add(replica_of(answer))
+                replicas.add(replica_of(answer))
         except urllib.error.HTTPError as e:
             assert (e.status, e.headers["Retry-After"]) == (429, "1")
             refused.append(json.load(e)["error"]["code"])
 
     end = time.monotonic() + 120
     with ThreadPoolExecutor(12) as clients:
-        while len(found) < 2:
+        while len(replicas) < 2:
             assert time.monotonic() < end, served.log[-4000:]
             list(clients.map(one, range(12)))
     assert set(refused) == {"queue_full"}

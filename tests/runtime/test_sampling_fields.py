@@ -25,7 +25,7 @@ def params_of(engine: MLCEngine, **fields) -> SamplingParams:
     return core_of(engine.loaded).added[-1][1]
 
 
-def test_what_is_not_asked_for_changes_nothing(engine):
+def test_what_is_not_requested_changes_nothing(engine):
     params = params_of(engine, seed=3)
     core = core_of(engine.loaded)
     plain = SamplingParams(
@@ -74,8 +74,8 @@ def test_bad_words_at_the_beginning_and_after_a_space(engine):
 @pytest.mark.parametrize("kind", ["byte_level", "byte_fallback", "metaspace"])
 def test_breakers_are_all_tokens_that_hold_one(kind):
     tokenizer = Tokenizer(getattr(small_tokenizers, kind)())
-    found = tokenizer.ids_with(["a"])
-    texts = {tokenizer.backend.id_to_token(i) for i in found}
+    ids = tokenizer.ids_with(["a"])
+    texts = {tokenizer.backend.id_to_token(i) for i in ids}
     assert {"a", "cat"} <= {t.lstrip("▁Ġ") for t in texts}
     assert not {t for t in texts if "a" not in t and t != "<0x61>"}
     assert tokenizer.ids_with([]) == ()
@@ -139,10 +139,10 @@ def test_echo_streams_the_same_text(engine):
 @pytest.mark.parametrize("prompt", [PROMPT, "a"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_echo_with_logprobs(engine, prompt, stream):
-    asked = engine.completions.create(
+    answer = engine.completions.create(
         prompt=prompt, echo=True, logprobs=2, max_tokens=100, stream=stream
     )
-    chunks = [c.choices[0] for c in asked] if stream else asked.choices
+    chunks = [c.choices[0] for c in answer] if stream else answer.choices
     assert "".join(c.text for c in chunks) == prompt + TEXT
     columns = [c.logprobs for c in chunks if c.logprobs]
     tokens = [t for c in columns for t in c.tokens]

@@ -64,10 +64,10 @@ def test_health_says_when_steps_fail(make):
     client = TestClient(create_app(AsyncMLCEngine.of(model)))
     ask = {"prompt": "a", "max_tokens": 1}
 
-    def health(wanted):
+    def health(expected):
         end = time.monotonic() + 10
-        while (found := client.get("/health").json()["status"]) != wanted:
-            assert time.monotonic() < end, found
+        while (status := client.get("/health").json()["status"]) != expected:
+            assert time.monotonic() < end, status
 
     core_of(model).fail_with = "the device is lost"
     assert client.post("/v1/completions", json=ask).status_code == 500
@@ -166,10 +166,10 @@ def test_errors_have_openais_shape(client):
     assert error(client.post(chat, json=[1]), 400)["type"] == "invalid_request_error"
     assert error(client.post(chat, json={}), 400)["param"] == "messages"
     bad = {"messages": [{"role": "king", "content": "x"}], "n": 0}
-    found = error(client.post(chat, json=bad), 400)
-    assert found["param"] in ("n", "messages[0].role")
-    assert "messages[0].role: " in found["message"]
-    assert "n: " in found["message"]
+    problem = error(client.post(chat, json=bad), 400)
+    assert problem["param"] in ("n", "messages[0].role")
+    assert "messages[0].role: " in problem["message"]
+    assert "n: " in problem["message"]
     assert error(client.post(chat, json={**HI, "model": "other"}), 404)["param"] == "model"
 
 
@@ -177,17 +177,17 @@ def test_our_own_bugs_are_a_500_without_details(client, make, monkeypatch):
     model = make()
     client = TestClient(create_app(MLCEngine.of(model)), raise_server_exceptions=False)
     monkeypatch.setattr(core_of(model), "add", lambda *_: 1 / 0)
-    found = error(client.post("/v1/chat/completions", json=HI), 500)
-    assert "division" not in found["message"]
+    problem = error(client.post("/v1/chat/completions", json=HI), 500)
+    assert "division" not in problem["message"]
     assert model.dispatcher.active == 0
 
 
 def test_context_overflow_names_the_numbers(client):
     body = {"prompt": [5] * 10, "max_tokens": 510}
-    found = error(client.post("/v1/completions", json=body), 400)
-    assert found["code"] == "context_length_exceeded"
-    assert "512" in found["message"]
-    assert "520" in found["message"]
+    problem = error(client.post("/v1/completions", json=body), 400)
+    assert problem["code"] == "context_length_exceeded"
+    assert "512" in problem["message"]
+    assert "520" in problem["message"]
 
 
 def test_fields_without_effect_are_named(client):
@@ -211,8 +211,8 @@ def test_fields_without_effect_are_named(client):
     ],
 )
 def test_fields_whose_neglect_would_change_the_answer(client, name, value):
-    found = error(client.post("/v1/chat/completions", json={**HI, name: value}), 400)
-    assert found["param"] == name
+    problem = error(client.post("/v1/chat/completions", json={**HI, name: value}), 400)
+    assert problem["param"] == name
     harmless = {"response_format": {"type": "text"}, "tool_choice": "none", "modalities": ["text"]}
     assert client.post("/v1/chat/completions", json={**HI, **harmless}).status_code == 200
 
@@ -256,7 +256,7 @@ def test_a_full_queue_is_429(make):
         stream.close()
 
 
-def test_cors_is_off_unless_asked_for(make):
+def test_cors_is_off_by_default(make):
     preflight = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
     name = "access-control-allow-origin"
     off = TestClient(create_app(MLCEngine.of(make()), api_key="k"))

@@ -190,7 +190,7 @@ async def test_sixteen_streams_at_once(make):
         wait_free(model)
 
 
-async def test_async_client_whole_answers(make):
+async def test_async_client_full_answers(make):
     model = make(TEXT)
     with live(model) as url:
         async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x") as client:

@@ -30,7 +30,7 @@ HEAD = EmbeddingHead(prompts={"query": "the cat "})
 @pytest.fixture
 def make():
     """Builds models over VectorCore, and closes them."""
-    made = []
+    models = []
 
     def build(head=HEAD, *, entries=("embed",), template=None, **core):
         tokenizer = Tokenizer(small_tokenizers.byte_level(), {"eos_token": "</s>"})
@@ -41,11 +41,11 @@ def make():
             SideFiles(tokenizer, ChatTemplate(template) if template else None, head=head),
             max_batch=4,
         )
-        made.append(loaded)
+        models.append(loaded)
         return loaded, scripted
 
     yield build
-    for model in made:
+    for model in models:
         model.close()
 
 
@@ -80,8 +80,8 @@ class TestEmbeddings:
             plain = client.embeddings.create(model="small", input="one", encoding_format="float")
             assert plain.data[0].embedding == answer.data[0].embedding
             short = client.embeddings.create(model="small", input="one", dimensions=3)
-            whole = vector_of(loaded.tokenizer.encode("one"))
-            assert np.allclose(short.data[0].embedding, unit(whole[:3]), atol=1e-6)
+            full = vector_of(loaded.tokenizer.encode("one"))
+            assert np.allclose(short.data[0].embedding, unit(full[:3]), atol=1e-6)
             tokens = loaded.tokenizer.encode("one")
             ids = client.embeddings.create(model="small", input=[tokens, tokens])
             assert ids.data[1].embedding == answer.data[0].embedding
@@ -194,8 +194,8 @@ class TestScores:
         assert [r["index"] for r in bare["results"]] == order
         assert answer["results"][0]["document"] == {"text": texts[order[0]]}
         assert "document" not in bare["results"][0]
-        found = [r["relevance_score"] for r in bare["results"]]
-        assert found == pytest.approx([scores[i] for i in order])
+        relevance = [r["relevance_score"] for r in bare["results"]]
+        assert relevance == pytest.approx([scores[i] for i in order])
 
     def test_a_reranker(self, make):
         template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
@@ -235,7 +235,7 @@ class TestScores:
                 assert post(url + path, **sent, max_tokens_per_doc=30)[0] == 200
                 assert len(core.added[-1][0]) == 30
 
-    def test_a_rerankers_prompt_stays_whole(self, make):
+    def test_a_rerankers_prompt_stays_complete(self, make):
         template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}END"
         loaded, core = make(ScoreHead(yes=20, no=10), entries=("forward",), template=template)
         with live(loaded) as url:
@@ -282,15 +282,15 @@ class TestOllama:
             assert post(f"{url}/api/embeddings", model="small")[1] == {"embedding": []}
         assert core.added == []
 
-    def test_a_text_that_is_too_long_is_cut_unless_asked_otherwise(self, make):
+    def test_a_text_that_is_too_long_is_cut_by_default(self, make):
         loaded, core = make()
         text = "cat " * 3000
         with live(loaded) as url:
             status, answer = post(f"{url}/api/embed", model="small", input=[text, "one"])
             assert status == 200, answer
             assert answer["prompt_eval_count"] > 512
-            whole = loaded.tokenizer.encode(text)
-            assert core.added[0][0] == whole[:512]
+            ids = loaded.tokenizer.encode(text)
+            assert core.added[0][0] == ids[:512]
             status, answer = post(f"{url}/api/embed", model="small", input=text, truncate=False)
             assert status == 400 and "at most 512 tokens" in answer["error"]
             assert post(f"{url}/api/embed", model="small", input=7)[0] == 400

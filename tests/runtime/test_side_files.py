@@ -15,11 +15,11 @@ from . import small_tokenizers as small
 
 @pytest.fixture
 def folder(tmp_path):
-    made = tmp_path / "model"
-    made.mkdir()
-    small.byte_level().save(str(made / "tokenizer.json"))
-    artifacts.write(made, target={"name": "cpu", "kind": "llvm"})
-    return made
+    model = tmp_path / "model"
+    model.mkdir()
+    small.byte_level().save(str(model / "tokenizer.json"))
+    artifacts.write(model, target={"name": "cpu", "kind": "llvm"})
+    return model
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from wherry.runtime.core.pulse import Snapshot, as_json
 )
 def test_acceptance_and_tokens_of_a_step(written, verified, accepted, share, each):
     stats = CoreStats(decode_tokens=written, drafted_tokens=verified, accepted_tokens=accepted)
-    found = as_json(
+    counters = as_json(
         Snapshot(stats=stats, age_seconds=0, active=0, limit=None, stalled_seconds=0, failed=False)
     )
-    assert found["drafts"] == {
+    assert counters["drafts"] == {
         "verified": verified,
         "accepted": accepted,
         "acceptance": share,

@@ -22,7 +22,7 @@ SCHEMA = {
     "required": ["city", "days"],
     "additionalProperties": False,
 }
-ASKED = {"type": "json_schema", "json_schema": {"name": "trip", "schema": SCHEMA}}
+RESPONSE_FORMAT = {"type": "json_schema", "json_schema": {"name": "trip", "schema": SCHEMA}}
 USER = [{"role": "user", "content": "x"}]
 
 
@@ -55,9 +55,11 @@ def model(make):
 def test_a_schema(model):
     engine = MLCEngine.of(model)
     for seed in range(5):
-        answer = engine.chat.completions.create(messages=USER, response_format=ASKED, seed=seed)
-        found = json.loads(answer.choices[0].message.content)
-        assert found["city"] in ("Oslo", "Rome") and found["days"] <= 9
+        answer = engine.chat.completions.create(
+            messages=USER, response_format=RESPONSE_FORMAT, seed=seed
+        )
+        trip = json.loads(answer.choices[0].message.content)
+        assert trip["city"] in ("Oslo", "Rome") and trip["days"] <= 9
         assert answer.choices[0].finish_reason == "stop"
 
 
@@ -92,9 +94,9 @@ def test_a_grammar_is_compiled_once(model, monkeypatch):
 
 def test_what_cannot_be_enforced_is_a_400_that_names_it(model):
     schema = {"properties": {"tags": {"type": "array", "uniqueItems": True}}}
-    asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    response_format = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     client = TestClient(create_app(MLCEngine.of(model)), base_url="http://localhost")
-    body = {"messages": USER, "response_format": asked}
+    body = {"messages": USER, "response_format": response_format}
     answer = client.post("/v1/chat/completions", json=body)
     assert answer.status_code == 400
     error = answer.json()["error"]

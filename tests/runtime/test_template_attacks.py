@@ -130,11 +130,11 @@ def cost(work) -> tuple[float, int]:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks_end_as_one_kind_of_error(name, monkeypatch):
     monkeypatch.setattr(template_budget, "SECONDS", 1.0)
-    made: list[str] = []
+    rendered: list[str] = []
 
     def attack():
         with pytest.raises(RequestError) as e:
-            made.append(ChatTemplate(ATTACKS[name]).render(MESSAGES))
+            rendered.append(ChatTemplate(ATTACKS[name]).render(MESSAGES))
         assert e.value.code == "chat_template"
         assert e.value.param == "messages"
         assert 60 < len(str(e.value)) < 1500

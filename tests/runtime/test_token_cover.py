@@ -18,9 +18,9 @@ from .text_streams import random_text
 
 
 def composing() -> Backend:
-    made = small.byte_level()
-    made.normalizer = normalizers.NFC()
-    return made
+    backend = small.byte_level()
+    backend.normalizer = normalizers.NFC()
+    return backend
 
 
 BOUNDED = {
@@ -41,8 +41,8 @@ def test_the_bound_is_one(kind):
     texts += ["Once upon time " * 50, "▁" * 40, " " * 40, "日本" * 30, "e\u0301" * 50, "각" * 30]
     texts += ["가\u11a8" * 20, "</s>" * 30, ""]
     for text in texts:
-        found = len(backend.encode(text, add_special_tokens=False).ids)
-        assert cover.at_least(text) <= found, text
+        count = len(backend.encode(text, add_special_tokens=False).ids)
+        assert cover.at_least(text) <= count, text
 
 
 def test_it_is_near():
@@ -52,35 +52,35 @@ def test_it_is_near():
 
 
 def stripping() -> Backend:
-    made = small.byte_level()
-    made.add_special_tokens([AddedToken("<x>", rstrip=True)])
-    return made
+    backend = small.byte_level()
+    backend.add_special_tokens([AddedToken("<x>", rstrip=True)])
+    return backend
 
 
 def removing() -> Backend:
-    made = small.byte_level()
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    backend = small.byte_level()
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(" ", "removed"), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
-    return made
+    return backend
 
 
 def collapsing() -> Backend:
-    made = small.byte_level()
-    made.normalizer = normalizers.Replace(Regex(" +"), " ")
-    return made
+    backend = small.byte_level()
+    backend.normalizer = normalizers.Replace(Regex(" +"), " ")
+    return backend
 
 
 def lowering() -> Backend:
-    made = small.byte_level()
-    made.normalizer = normalizers.Lowercase()
-    return made
+    backend = small.byte_level()
+    backend.normalizer = normalizers.Lowercase()
+    return backend
 
 
 def incomplete() -> Backend:
-    made = small.byte_level()
-    made.model = models.BPE(vocab={"a": 0, "b": 1}, merges=[])  # drops all else
-    return made
+    backend = small.byte_level()
+    backend.model = models.BPE(vocab={"a": 0, "b": 1}, merges=[])  # drops all else
+    return backend
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ def test_where_a_token_may_stand_for_anything_there_is_none(build):
 
 def counting(backend, monkeypatch):
     """A tokenizer, and the characters that it has tokenized."""
-    made = Tokenizer(backend)
+    tokenizer = Tokenizer(backend)
     seen: list[int] = []
-    encode = made.encode
+    encode = tokenizer.encode
 
     def counted(text, **options):
         seen.append(len(text))
         return encode(text, **options)
 
-    monkeypatch.setattr(made, "encode", counted)
-    return made, seen
+    monkeypatch.setattr(tokenizer, "encode", counted)
+    return tokenizer, seen
 
 
 @pytest.mark.parametrize("build", [small.byte_level, small.word_piece])
@@ -122,7 +122,7 @@ def test_what_the_bound_lets_through_is_counted_in_blocks(monkeypatch):
     assert 0 < sum(seen) < 1_000_000
 
 
-def test_a_text_that_fits_is_whole(monkeypatch):
+def test_a_text_that_fits_is_complete(monkeypatch):
     tokenizer, seen = counting(small.byte_level(), monkeypatch)
     text = "Once upon a time, the cat sat. " * 20_000
     assert tokenizer.encode_at_most(text, 400_000, Caller()) == tokenizer.encode(text)

@@ -55,7 +55,7 @@ def test_special_tokens_map_is_read_and_overruled(folder):
     assert tokenizer.special_tokens == {"bos_token": "<s>", "eos_token": "<|user|>"}
 
 
-def test_bos_only_where_asked_for(folder):
+def test_bos_only_where_configured(folder):
     tokenizer = Tokenizer.from_folder(folder)
     bos = tokenizer.backend.token_to_id("<s>")
     assert tokenizer.encode("cat")[0] == bos

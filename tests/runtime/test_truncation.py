@@ -35,11 +35,11 @@ PROMPTS = ScoreHead(yes=3, no=4)
 
 def words(processor=TEMPLATES["template"]):
     vocab = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2} | {f"w{i}": i for i in range(3, 60)}
-    made = Backend(models.WordLevel(vocab, "[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend = Backend(models.WordLevel(vocab, "[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
     if processor is not None:
-        made.post_processor = processor
-    return made
+        backend.post_processor = processor
+    return backend
 
 
 def text(first, count):
@@ -75,8 +75,8 @@ def test_pairs_are_cut_as_the_tokenizers_library_cuts_them(name, query, document
     expected = words(TEMPLATES[name])
     for most in (8, 15, 16, 30):
         expected.enable_truncation(most, strategy="longest_first")
-        found = pair(*texts, words(TEMPLATES[name]), truncate_prompt_tokens=most)
-        assert found == expected.encode(*texts).ids
+        encoded = pair(*texts, words(TEMPLATES[name]), truncate_prompt_tokens=most)
+        assert encoded == expected.encode(*texts).ids
 
 
 def test_a_pair_needs_a_token_of_each_text():

@@ -57,7 +57,7 @@ def test_a_type_checker_refuses_what_is_misspelled(tmp_path):
         ({"messages": [], "temprature": 1, "qqq": 2}, r"'qqq', 'temprature' \(did you mean 'tem"),
     ],
 )
-def test_a_misspelled_argument_is_told_with_its_nearest(fields, said):
+def test_a_misspelled_argument_is_named_with_its_nearest(fields, said):
     with pytest.raises(UsageError, match=f"Unknown arguments {said}"):
         of_arguments("chat", fields)
     with pytest.raises(TypeError, match=r"'contxt' \(did you mean 'context'\?\)"):
@@ -65,8 +65,8 @@ def test_a_misspelled_argument_is_told_with_its_nearest(fields, said):
 
 
 def test_what_clients_of_other_servers_send_is_accepted(make):
-    ours = [{"role": "user", "content": "x"}]
-    request = of_arguments("chat", {"messages": ours, "n_predict": 3, "store": True})
+    messages = [{"role": "user", "content": "x"}]
+    request = of_arguments("chat", {"messages": messages, "n_predict": 3, "store": True})
     with MLCEngine.of(make()) as small:
         answer = small.chat.completions.create(**request.fields)
     assert answer.usage.completion_tokens == 3

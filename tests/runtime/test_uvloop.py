@@ -44,7 +44,7 @@ async def hello(scope, receive, send):
 
 
 def test_a_transport_of_another_loop():
-    async def asked():
+    async def answered():
         config = ServerConfig(hello, ConnectionLimits())
         protocol = HttpProtocol(config, ServerState(), {})
         transport = StrangeTransport(protocol)
@@ -54,7 +54,7 @@ def test_a_transport_of_another_loop():
         protocol.connection_lost(None)
         return transport.written
 
-    answer = asyncio.run(asked())
+    answer = asyncio.run(answered())
     assert answer.startswith(b"HTTP/1.1 200")
     assert b"hello" in answer
 
@@ -74,7 +74,7 @@ def test_uvloop(tmp_path):
     options = ["-q", "-p", "no:cacheprovider", "-k", "not running_out_of_files"]
     for command in (["-c", used], ["-m", "pytest", *options, *paths]):
         run = [sys.executable, *command]
-        found = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
-        assert found.returncode == 0, found.stdout + found.stderr
+        done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
         if command[0] == "-c":
-            assert found.stdout.strip().startswith("uvloop"), found.stdout
+            assert done.stdout.strip().startswith("uvloop"), done.stdout

@@ -17,7 +17,7 @@ KINDS = {
     "word_piece": small.word_piece,
 }
 BYTES = [k for k in KINDS if k.startswith("byte")]
-WHOLE_CHARACTERS = "é日本🎉🇯🇵e\u0301"
+COMPLETE_CHARACTERS = "é日本🎉🇯🇵e\u0301"
 
 STOPS: list[tuple[list[str], str, str]] = [  # stop strings, text, what comes out
     (["END"], "abcENDdef", "abc"),

@@ -33,9 +33,9 @@ Side = Callable[[Any, list[str]], "list[str] | None"]
 def files(part: int = 0, parts: int = 1) -> list[Path]:
     if FOLDER not in os.environ:
         pytest.skip(f"set {FOLDER} to a clone of github.com/guidance-ai/jsonschemabench")
-    found = sorted((Path(os.environ[FOLDER]) / "maskbench" / "data").glob("*.json"))
-    assert len(found) > 11_000
-    return found[part::parts]
+    paths = sorted((Path(os.environ[FOLDER]) / "maskbench" / "data").glob("*.json"))
+    assert len(paths) > 11_000
+    return paths[part::parts]
 
 
 def server(schema: Any, texts: list[str]) -> list[str] | None:
@@ -101,8 +101,8 @@ def sides() -> Iterator[tuple[str, Side]]:
 
 
 if __name__ == "__main__":
-    wanted, *numbers = sys.argv[1:]
+    requested, *numbers = sys.argv[1:]
     for name, side in sides():
-        if name == wanted:
+        if name == requested:
             counts, wrong = count(side, files(*map(int, numbers)))
             print(json.dumps({"side": name, "counts": counts, "wrong": wrong}, indent=1))

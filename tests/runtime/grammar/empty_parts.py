@@ -52,8 +52,8 @@ class Maker:
         self._rng = rng
 
     def schema(self) -> dict[str, Any]:
-        made = self._combined(3)
-        return {**made, "$defs": DEFINITIONS}
+        combined = self._combined(3)
+        return {**combined, "$defs": DEFINITIONS}
 
     def _part(self, depth: int) -> Any:
         chance = self._rng.random()
@@ -68,31 +68,31 @@ class Maker:
     def _object(self, depth: int) -> dict[str, Any]:
         rng = self._rng
         names = rng.sample(NAMES, rng.randrange(4))
-        made: dict[str, Any] = {"type": "object"}
+        schema: dict[str, Any] = {"type": "object"}
         if names:
-            made["properties"] = {n: self._part(depth) for n in names}
+            schema["properties"] = {n: self._part(depth) for n in names}
         if rng.random() < 0.5:
-            made["required"] = rng.sample(NAMES, rng.randrange(1, 3))
+            schema["required"] = rng.sample(NAMES, rng.randrange(1, 3))
         if rng.random() < 0.5:
-            made["patternProperties"] = {
+            schema["patternProperties"] = {
                 p: self._part(depth) for p in rng.sample(PATTERNS, rng.randrange(1, 3))
             }
         if rng.random() < 0.6:
-            made["additionalProperties"] = rng.choice([False, False, self._part(depth)])
-        return made
+            schema["additionalProperties"] = rng.choice([False, False, self._part(depth)])
+        return schema
 
     def _array(self, depth: int) -> dict[str, Any]:
         rng = self._rng
-        made: dict[str, Any] = {"type": "array"}
+        schema: dict[str, Any] = {"type": "array"}
         if rng.random() < 0.5:
-            made["prefixItems"] = [self._part(depth) for _ in range(rng.randrange(1, 4))]
+            schema["prefixItems"] = [self._part(depth) for _ in range(rng.randrange(1, 4))]
         if rng.random() < 0.7:
-            made["items"] = self._part(depth)
+            schema["items"] = self._part(depth)
         if rng.random() < 0.5:
-            made["minItems"] = rng.randrange(3)
+            schema["minItems"] = rng.randrange(3)
         if rng.random() < 0.5:
-            made["maxItems"] = rng.randrange(4)
-        return made
+            schema["maxItems"] = rng.randrange(4)
+        return schema
 
     def _union(self, depth: int) -> dict[str, Any]:
         parts = [self._part(depth) for _ in range(self._rng.randrange(1, 4))]

@@ -32,10 +32,10 @@ INSTANCES = [*VALUES, *OBJECTS]
 
 def random_schema(rng: random.Random, depth: int) -> Any:
     """Its properties come in one order, so that a text says what a value says."""
-    made: dict[str, Any] = {"properties": {"a": {}, "b": {}, "c": {}}} if depth == 2 else {}
+    schema: dict[str, Any] = {"properties": {"a": {}, "b": {}, "c": {}}} if depth == 2 else {}
     for _ in range(rng.choice([1, 1, 2]) if depth else 1):
-        made.update(random_keyword(rng, depth))
-    return made
+        schema.update(random_keyword(rng, depth))
+    return schema
 
 
 def random_keyword(rng: random.Random, depth: int) -> dict[str, Any]:

@@ -24,14 +24,14 @@ LARK = 'start: "x" /[a0-9]/+ "y"'
 IS_A = [{"a": 1}, {"a": 2}]
 
 
-def asked(**fields):
+def constraint_of_fields(**fields):
     checked("chat", {"messages": [{"role": "user", "content": "x"}], **fields})
     return constraint_of({name: fields.get(name) for name in FIELDS})
 
 
 def texts(constraint, count=12):
-    made = bytes_vocabulary().compile(constraint.kind, constraint.text)
-    return [t.decode() for t in outputs(made, count)]
+    grammar = bytes_vocabulary().compile(constraint.kind, constraint.text)
+    return [t.decode() for t in outputs(grammar, count)]
 
 
 JSON = [
@@ -54,17 +54,19 @@ JSON = [
 
 @pytest.mark.parametrize("fields", JSON, ids=str)
 def test_schemas(fields):
-    found = texts(asked(**fields))
-    assert found and all(json.loads(t) in IS_A for t in found)
+    outputs_seen = texts(constraint_of_fields(**fields))
+    assert outputs_seen and all(json.loads(t) in IS_A for t in outputs_seen)
 
 
-def test_json_is_on_one_line_unless_asked_otherwise():
+def test_json_is_on_one_line_by_default():
     one_line = [f for f in JSON if "whitespace_pattern" not in f.get("structured_outputs", ())]
     for fields in one_line:
-        assert set(texts(asked(**fields))) == {'{"a": 1}', '{"a": 2}'}
+        assert set(texts(constraint_of_fields(**fields))) == {'{"a": 1}', '{"a": 2}'}
     fields = {"structured_outputs": {"json": SCHEMA, "disable_any_whitespace": False}}
-    found = texts(asked(**fields), 40)
-    assert any("\n" in text for text in found) and all(json.loads(t) in IS_A for t in found)
+    outputs_seen = texts(constraint_of_fields(**fields), 40)
+    assert any("\n" in text for text in outputs_seen) and all(
+        json.loads(t) in IS_A for t in outputs_seen
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,8 +79,8 @@ def test_json_is_on_one_line_unless_asked_otherwise():
     ids=str,
 )
 def test_json_objects(fields):
-    found = texts(asked(**fields))
-    assert found and all(isinstance(json.loads(t), dict) for t in found)
+    outputs_seen = texts(constraint_of_fields(**fields))
+    assert outputs_seen and all(isinstance(json.loads(t), dict) for t in outputs_seen)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_json_objects(fields):
     ids=str,
 )
 def test_regular_expressions(fields):
-    assert {t[2:] for t in texts(asked(**fields))} == {"$"}
+    assert {t[2:] for t in texts(constraint_of_fields(**fields))} == {"$"}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_regular_expressions(fields):
     [{"guided_choice": ["a|b", "c.*", "日本\n"]}, {"structured_outputs": {"choice": ["a|b"]}}],
 )
 def test_choices(fields):
-    assert set(texts(asked(**fields), 40)) <= {"a|b", "c.*", "日本\n"}
+    assert set(texts(constraint_of_fields(**fields), 40)) <= {"a|b", "c.*", "日本\n"}
 
 
 @pytest.mark.parametrize("grammar", [GBNF, LARK])
@@ -109,13 +111,13 @@ def test_grammars(grammar, field):
         "structured": {"structured_outputs": {"grammar": grammar}},
         "format": {"response_format": {"type": "grammar", "grammar": grammar}},
     }.get(field, {field: grammar})
-    found = texts(asked(**fields))
-    assert found and all(t[0] == "x" and t[-1] == "y" and len(t) > 2 for t in found)
+    outputs_seen = texts(constraint_of_fields(**fields))
+    assert outputs_seen and all(t[0] == "x" and t[-1] == "y" and len(t) > 2 for t in outputs_seen)
 
 
-def test_nothing_is_asked():
-    assert asked() is None
-    assert asked(response_format={"type": "text"}) is None
+def test_no_constraint():
+    assert constraint_of_fields() is None
+    assert constraint_of_fields(response_format={"type": "text"}) is None
 
 
 TAG = {
@@ -130,9 +132,12 @@ TAG = {
 
 def test_structural_tags():
     """Free text; from a trigger on, a tag and its schema; then free text again."""
-    constraint = asked(response_format=TAG)
-    assert constraint == asked(structured_outputs={"structural_tag": json.dumps(TAG)}) or (
-        constraint.text == asked(structured_outputs={"structural_tag": json.dumps(TAG)}).text
+    constraint = constraint_of_fields(response_format=TAG)
+    assert constraint == constraint_of_fields(
+        structured_outputs={"structural_tag": json.dumps(TAG)}
+    ) or (
+        constraint.text
+        == constraint_of_fields(structured_outputs={"structural_tag": json.dumps(TAG)}).text
     )
     grammar = bytes_vocabulary().compile(constraint.kind, constraint.text)
     walk = walk_of(grammar)
@@ -169,7 +174,7 @@ def test_a_trigger_that_is_a_special_token():
 
 def test_free_text_holds_no_broken_tag():
     rng = random.Random(0)
-    constraint = asked(response_format=TAG)
+    constraint = constraint_of_fields(response_format=TAG)
     grammar = bytes_vocabulary().compile(constraint.kind, constraint.text)
     for _ in range(30):
         walk, out = walk_of(grammar), b""
@@ -231,5 +236,5 @@ WRONG = [
 @pytest.mark.parametrize("fields, param, message", WRONG, ids=lambda v: str(v)[:40])
 def test_what_is_wrong_is_named(fields, param, message):
     with pytest.raises(RequestError, match=message) as error:
-        asked(**fields)
+        constraint_of_fields(**fields)
     assert error.value.param == param

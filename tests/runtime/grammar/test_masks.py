@@ -155,10 +155,10 @@ def test_forced_to_the_end():
 
 
 def test_masks_outlive_grammar_and_vocabulary():
-    made = vocabulary()
-    grammar = made.compile("regex", "ab")
+    own = vocabulary()
+    grammar = own.compile("regex", "ab")
     walk = walk_of(grammar)
-    del made, grammar
+    del own, grammar
     gc.collect()
     walk.accept(ord("a"))
     assert walk.allowed() == [ord("b")]
@@ -167,16 +167,16 @@ def test_masks_outlive_grammar_and_vocabulary():
 def test_requests_do_not_meet():
     grammar = compiled("json_schema", prepared(TREE))
     alone = outputs(grammar, 8, seed=3)
-    found: dict[int, list[bytes]] = {}
+    outputs_of: dict[int, list[bytes]] = {}
     threads = [
-        threading.Thread(target=lambda i=i: found.update({i: outputs(grammar, 8, seed=3)}))
+        threading.Thread(target=lambda i=i: outputs_of.update({i: outputs(grammar, 8, seed=3)}))
         for i in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [found[i] for i in range(4)] == [alone] * 4
+    assert [outputs_of[i] for i in range(4)] == [alone] * 4
 
 
 @pytest.mark.parametrize(
@@ -219,18 +219,18 @@ def test_tokens_of_tokenizers(backend):
     assert tokens[tokenizer.vocab_size :] == [b""] * 7
     for special in tokenizer.special_ids:
         assert tokens[special].startswith(SPECIAL)
-    made = vocabulary(tokens)
+    own = vocabulary(tokens)
     text = "Once upon a time über 日本"
     ids = tokenizer.encode(text, add_special_tokens=False)
     joined = b"".join(tokens[i] for i in ids)
     assert joined.decode().strip() == text
-    walk = walk_of(made.compile("regex", " ?" + text), tokenizer.eos_ids, len(tokens))
+    walk = walk_of(own.compile("regex", " ?" + text), tokenizer.eos_ids, len(tokens))
     for token in ids[:-1]:
         assert token in walk.allowed()
         assert not walk.accept(token)
     assert ids[-1] in walk.allowed() and walk.accept(ids[-1])
 
-    grammar = made.compile("json_schema", prepared({"type": "array", "maxItems": 3}))
+    grammar = own.compile("json_schema", prepared({"type": "array", "maxItems": 3}))
     rng, valid = random.Random(0), 0
     for _ in range(20):
         walk, written = walk_of(grammar, tokenizer.eos_ids, len(tokens)), []

@@ -41,9 +41,9 @@ HARMLESS = {
 
 @pytest.fixture(scope="module")
 def one():
-    made = probe()
-    yield made
-    made.close()
+    checker = probe()
+    yield checker
+    checker.close()
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -83,20 +83,20 @@ def test_the_process_is_started_again(one):
 
 
 def test_closing_ends_a_check():
-    made = probe()
-    made.check("regex", "a")
-    timer = threading.Timer(0.3, made.close)
+    checker = probe()
+    checker.check("regex", "a")
+    timer = threading.Timer(0.3, checker.close)
     timer.start()
     with pytest.raises(TimeoutError):
-        made.check("regex", "a?" * 20_000 + "a" * 20_000)
+        checker.check("regex", "a?" * 20_000 + "a" * 20_000)
     timer.join()
-    made.close()
+    checker.close()
 
 
 def test_closed_twice():
-    made = probe()
-    made.check("regex", "a")
-    process = made._process
-    made.close()
-    made.close()
+    checker = probe()
+    checker.check("regex", "a")
+    process = checker._process
+    checker.close()
+    checker.close()
     assert process.poll() is not None

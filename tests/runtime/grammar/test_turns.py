@@ -32,19 +32,19 @@ class Gate:
 
 @pytest.fixture
 def gate():
-    made = Gate()
-    yield made
-    made.open.set()
+    opened = Gate()
+    yield opened
+    opened.open.set()
 
 
 @pytest.fixture
 def line(gate):
-    made = TenantTurns("test")
-    made.submit(EVE, gate.hold)
+    queue = TenantTurns("test")
+    queue.submit(EVE, gate.hold)
     assert gate.begun.wait(10)
-    yield made
+    yield queue
     gate.open.set()
-    made.close()
+    queue.close()
 
 
 def test_tenants_take_turns(line, gate):
@@ -71,12 +71,12 @@ def test_the_line_is_short(line, gate):
 
 def test_audits_have_no_limit_of_their_own(gate):
     """Each constrained request passes: hundreds of one client may come at once."""
-    made = TenantTurns("test", bounded=False)
-    made.submit(EVE, gate.hold)
-    futures = [made.submit(EVE, lambda: 1) for _ in range(2 * turns.PER_TENANT)]
+    queue = TenantTurns("test", bounded=False)
+    queue.submit(EVE, gate.hold)
+    futures = [queue.submit(EVE, lambda: 1) for _ in range(2 * turns.PER_TENANT)]
     gate.open.set()
     assert sum(future.result(10) for future in futures) == 2 * turns.PER_TENANT
-    made.close()
+    queue.close()
     assert turns.AUDITS._bounded is False
 
 
@@ -138,12 +138,12 @@ def stand_in(gate):
 
 @pytest.fixture
 def grammars(stand_in, gate):
-    made = GrammarCompiler(lambda: stand_in, stand_in)
-    made.begin(regex("hold"), EVE)
+    own = GrammarCompiler(lambda: stand_in, stand_in)
+    own.begin(regex("hold"), EVE)
     assert gate.begun.wait(10)
-    yield made
+    yield own
     gate.open.set()
-    made.close()
+    own.close()
 
 
 def regex(text, param="guided_regex"):

@@ -43,8 +43,8 @@ class Loads:
         self.gates: dict[str, threading.Event] = {}
         self.cores: dict[str, dict] = {}
 
-    def __call__(self, made, kv_tokens):
-        name = made.spec.name
+    def __call__(self, model_files, kv_tokens):
+        name = model_files.spec.name
         self.begun.append(name)
         self.tokens.append(kv_tokens)
         if gate := self.gates.get(name):
@@ -53,7 +53,7 @@ class Loads:
             raise self.fails[name]
         text = self.texts.get(name, f"I am {name}")
         model = make_model(text, **self.cores.get(name, {}))
-        model.origin = Origin(made.folder, made.manifest, Use(made.folder))
+        model.origin = Origin(model_files.folder, model_files.manifest, Use(model_files.folder))
         self.open.setdefault(name, []).append(model)
         return model
 
@@ -70,7 +70,9 @@ class Loads:
 def catalog(tmp_path: Path, loads: Loads, models, *, free=250 * MB, **options):
     """A catalog of {name: arguments of `prepared`} on a machine with so many bytes."""
     manifest = artifacts.write(tmp_path)
-    made = [prepared(tmp_path, manifest, name, **fields) for name, fields in models.items()]
+    models_prepared = [
+        prepared(tmp_path, manifest, name, **fields) for name, fields in models.items()
+    ]
     room = options.pop("room", lambda device: Room(free))
-    with Catalog(made, load=loads, room=room, **options) as found:
-        yield found
+    with Catalog(models_prepared, load=loads, room=room, **options) as opened:
+        yield opened

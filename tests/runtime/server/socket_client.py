@@ -73,25 +73,25 @@ class SocketClient:
     def event(self):
         """The next message; None at the end."""
         text = ""
-        while (found := self._next()) is not None:
-            if isinstance(found, CloseConnection):
-                self.code = int(found.code)
+        while (received := self._next()) is not None:
+            if isinstance(received, CloseConnection):
+                self.code = int(received.code)
                 return None
-            if isinstance(found, Pong):
+            if isinstance(received, Pong):
                 self.pongs += 1
-            elif isinstance(found, Message):
-                text += found.data
-                if found.message_finished:
+            elif isinstance(received, Message):
+                text += received.data
+                if received.message_finished:
                     return json.loads(text)
         self.code = self.code or 1006
         return None
 
     def turn(self):
         """All events of one response, or the error."""
-        found = [self.event()]
-        while found[-1] is not None and found[-1]["type"] not in ENDS:
-            found.append(self.event())
-        return found
+        events = [self.event()]
+        while events[-1] is not None and events[-1]["type"] not in ENDS:
+            events.append(self.event())
+        return events
 
     def ask(self, **fields):
         """The response of one turn, or the error."""

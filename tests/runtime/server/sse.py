@@ -7,9 +7,9 @@ import json
 
 def events(text: str) -> list[tuple[str | None, dict]]:
     """(name, data) of each but [DONE]; asserts that nothing else is in the stream."""
-    found = []
+    pairs = []
     for block in text.removesuffix("data: [DONE]\n\n").split("\n\n")[:-1]:
         fields = dict(line.split(": ", 1) for line in block.split("\n"))
         assert set(fields) <= {"event", "data"}, block
-        found.append((fields.get("event"), json.loads(fields["data"])))
-    return found
+        pairs.append((fields.get("event"), json.loads(fields["data"])))
+    return pairs

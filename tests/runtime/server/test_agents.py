@@ -81,14 +81,14 @@ def test_codex_calls_a_tool_of_a_namespace(serve):
     answer = post(client, "codex-mcp-responses-1")
     assert "tools.web_search" in ignored(answer)
     assert "include.reasoning.encrypted_content" in ignored(answer)
-    found = [data for _, data in events(answer.text)]
-    for event in found:
+    stream = [data for _, data in events(answer.text)]
+    for event in stream:
         EVENT.validate_python(event)
-    (item,) = found[-1]["response"]["output"]
+    (item,) = stream[-1]["response"]["output"]
     assert item["type"] == "function_call"
     assert (item["namespace"], item["name"]) == ("mcp__demo", "add")
     assert json.loads(item["arguments"]) == {"a": 2, "b": 3}
-    added = next(e["item"] for e in found if e["type"] == "response.output_item.added")
+    added = next(e["item"] for e in stream if e["type"] == "response.output_item.added")
     assert added["namespace"] == "mcp__demo"
     shown = prompt(model)
     assert '"name": "multi_agent_v1__close_agent"' in shown and '"mcp__demo__add"' in shown
@@ -108,17 +108,17 @@ def test_codex_defaults_call_a_function(serve):
 def test_codex_custom_tool(serve):
     client, model = serve(call("apply_patch", input='a "b"\n\té'))
     answer = post(client, "codex-freeform-responses-1")
-    found = [data for _, data in events(answer.text)]
-    for event in found:
+    stream = [data for _, data in events(answer.text)]
+    for event in stream:
         EVENT.validate_python(event)
-    (item,) = found[-1]["response"]["output"]
+    (item,) = stream[-1]["response"]["output"]
     assert (item["type"], item["name"], item["input"]) == (
         "custom_tool_call",
         "apply_patch",
         'a "b"\n\té',
     )
-    deltas = [e for e in found if e["type"] == "response.custom_tool_call_input.delta"]
-    done = [e for e in found if e["type"] == "response.custom_tool_call_input.done"]
+    deltas = [e for e in stream if e["type"] == "response.custom_tool_call_input.delta"]
+    done = [e for e in stream if e["type"] == "response.custom_tool_call_input.done"]
     assert "".join(e["delta"] for e in deltas) == done[0]["input"] == item["input"]
     assert core_of(model).added[-1][1].grammar is not None
     post(client, "codex-freeform-responses-2")
@@ -129,11 +129,11 @@ def test_codex_custom_tool(serve):
 def test_codex_searches_for_tools(serve):
     client, model = serve(call("tool_search", query="add"))
     answer = post(client, "codex-freeform-responses-1")
-    found = [data for _, data in events(answer.text)]
-    (item,) = found[-1]["response"]["output"]
+    stream = [data for _, data in events(answer.text)]
+    (item,) = stream[-1]["response"]["output"]
     assert (item["type"], item["execution"]) == ("tool_search_call", "client")
     assert item["arguments"] == {"query": "add"}
-    assert not [e for e in found if "delta" in e["type"]]
+    assert not [e for e in stream if "delta" in e["type"]]
     tools = [t for t in BODIES["codex-mcp-responses-1"]["tools"] if t.get("name") == "mcp__demo"]
     output = {"type": "tool_search_output", "execution": "client", "status": "completed"}
     output |= {"call_id": item["call_id"], "tools": tools}
@@ -207,14 +207,14 @@ def test_codex_prewarms_a_websocket(make):
     with live(model) as url, SocketClient(url) as client:
         sent = {name: BODIES[f"codex-websocket-{i}"] for i, name in ((1, "warm"), (2, "turn"))}
         client.send(**{**sent["warm"], "model": "small"})
-        found = client.turn()
-        assert [e["type"] for e in found] == [
+        turn = client.turn()
+        assert [e["type"] for e in turn] == [
             "response.created",
             "response.in_progress",
             "response.completed",
         ]
-        assert "tools.web_search" in found[0]["headers"]["X-Wherry-Ignored"]
-        warm = found[-1]["response"]
+        assert "tools.web_search" in turn[0]["headers"]["X-Wherry-Ignored"]
+        warm = turn[-1]["response"]
         assert warm["output"] == [] and warm["usage"]["output_tokens"] == 0
         more = {"model": "small", "previous_response_id": warm["id"]}
         first = client.ask(**{**sent["turn"], **more})
@@ -248,8 +248,12 @@ def test_copilot_custom_tool_in_chat(make):
         openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client,
     ):
         answer = client.chat.completions.create(**body)
-        (made,) = answer.choices[0].message.tool_calls
-        assert (made.type, made.custom.name, made.custom.input) == ("custom", "apply_patch", patch)
+        (custom_call,) = answer.choices[0].message.tool_calls
+        assert (custom_call.type, custom_call.custom.name, custom_call.custom.input) == (
+            "custom",
+            "apply_patch",
+            patch,
+        )
         assert answer.choices[0].finish_reason == "tool_calls"
         pieces = []
         for chunk in client.chat.completions.create(**body, stream=True):

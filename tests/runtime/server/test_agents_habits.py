@@ -43,16 +43,16 @@ def message(answer):
 def test_an_overflow_in_the_words_that_programs_search_for(serve):
     client, _ = serve(context=64)
     text = message(client.post(CHAT, json={"messages": LONG}))
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"This model's maximum context length is 64 tokens\. However, you requested (\d+) tokens "
         r"\((\d+) in the messages, 1 in the completion\)\. Please reduce the length of the "
         r'messages or completion\. truncation: "auto" drops the oldest turns\. '
         r"\(context_length_exceeded\)",
         text,
     )
-    assert found, text
-    prompt = int(found[2])
-    assert prompt + 1 == int(found[1])
+    assert match, text
+    prompt = int(match[2])
+    assert prompt + 1 == int(match[1])
     text = message(client.post("/v1/completions", json={"prompt": "a" * 100, "max_tokens": 9}))
     assert "in the prompt, 9 in the completion)" in text
     text = message(client.post(MESSAGES, json={"messages": LONG, "max_tokens": 5}))
@@ -99,10 +99,10 @@ def test_so_does_a_websocket(make, monkeypatch):
     monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.02)
     with live(make("So.", step_seconds=0.06, context=1024)) as url, SocketClient(url) as client:
         client.send(input="a")
-        found = client.turn()
-    assert "keepalive" in [e["type"] for e in found]
-    assert [e["sequence_number"] for e in found] == list(range(len(found)))
-    assert found[-1]["type"] == "response.completed"
+        turn = client.turn()
+    assert "keepalive" in [e["type"] for e in turn]
+    assert [e["sequence_number"] for e in turn] == list(range(len(turn)))
+    assert turn[-1]["type"] == "response.completed"
 
 
 def test_the_version_of_ollamas_api(serve):
@@ -254,7 +254,7 @@ def test_a_coded_body_is_named(serve):
     assert client.post(CHAT, json={"messages": TURNS}, headers=headers).status_code == 200
 
 
-def test_a_target_may_be_a_whole_url(make):
+def test_a_target_may_be_a_full_url(make):
     with live(make("So.")) as url:
         place = urlsplit(url)
         for host, status in ((place.netloc, 200), ("evil.example", 403)):
@@ -278,9 +278,9 @@ def test_parts_of_a_request_without_effect_are_named(serve):
         assert answer.status_code == 200, answer.text
         return set(answer.headers.get("X-Wherry-Ignored", "").split(", "))
 
-    found = named(MESSAGES, BODIES["claude-code-toolsearch-messages-2"])
-    assert {"messages.cache_control", "system.cache_control"} <= found
-    assert not [name for name in found if "defer_loading" in name]
+    ignored = named(MESSAGES, BODIES["claude-code-toolsearch-messages-2"])
+    assert {"messages.cache_control", "system.cache_control"} <= ignored
+    assert not [name for name in ignored if "defer_loading" in name]
     eager = [b for b in BODIES.values() if b and "eager_input_streaming" in json.dumps(b)]
     assert "tools.eager_input_streaming" in named(MESSAGES, eager[0])
     thinks = {"messages": TURNS, "thinking": {"type": "adaptive", "display": "summarized"}}

@@ -65,15 +65,15 @@ def test_a_message(client, model):
 def test_a_stream(client):
     answer = ask(client, stream=True)
     assert answer.headers["content-type"].startswith("text/event-stream")
-    found = events(answer.text)
-    assert all(name == data["type"] for name, data in found)
-    names = [name for name, _ in found]
+    stream = events(answer.text)
+    assert all(name == data["type"] for name, data in stream)
+    names = [name for name, _ in stream]
     assert names[:3] == ["message_start", "ping", "content_block_start"]
     assert names[-3:] == ["content_block_stop", "message_delta", "message_stop"]
-    text = "".join(d["delta"]["text"] for n, d in found if n == "content_block_delta")
+    text = "".join(d["delta"]["text"] for n, d in stream if n == "content_block_delta")
     assert text == TEXT
-    usage = found[-2][1]["usage"]
-    assert usage["output_tokens"] > found[0][1]["message"]["usage"]["output_tokens"]
+    usage = stream[-2][1]["usage"]
+    assert usage["output_tokens"] > stream[0][1]["message"]["usage"]["output_tokens"]
 
 
 def test_blocks_are_texts(client, model):
@@ -108,16 +108,16 @@ def test_tools_and_their_results_reach_the_template(make):
         {"role": "user", "content": results},
     ]
     assert ask(client_of(model), messages=messages).status_code == 200
-    found = json.loads(prompt(model).split("|")[0])
-    assert [m["role"] for m in found] == ["user", "assistant", "tool", "tool", "user"]
-    assert found[1]["content"] == "Let me"
-    assert found[1]["reasoning_content"] == "hm"
-    (call,) = found[1]["tool_calls"]
+    rendered = json.loads(prompt(model).split("|")[0])
+    assert [m["role"] for m in rendered] == ["user", "assistant", "tool", "tool", "user"]
+    assert rendered[1]["content"] == "Let me"
+    assert rendered[1]["reasoning_content"] == "hm"
+    (call,) = rendered[1]["tool_calls"]
     assert (call["id"], call["function"]["name"]) == ("t1", "weather")
     arguments = call["function"]["arguments"]
     assert (json.loads(arguments) if isinstance(arguments, str) else arguments) == {"city": "Köln"}
-    assert [m.get("tool_call_id") for m in found] == [None, None, "t1", "t2", None]
-    assert [m["content"] for m in found[2:]] == ["sunny", "Error: no", "and now?"]
+    assert [m.get("tool_call_id") for m in rendered] == [None, None, "t1", "t2", None]
+    assert [m["content"] for m in rendered[2:]] == ["sunny", "Error: no", "and now?"]
 
 
 def test_a_last_turn_of_the_assistant_goes_on(client, model):
@@ -229,7 +229,7 @@ def test_its_client_finds_the_name_of_its_request(client):
     assert "request-id" not in ask(client).headers
 
 
-def test_what_has_no_effect_is_told(client):
+def test_what_has_no_effect_is_named(client):
     thinking = {"type": "enabled", "budget_tokens": 2048}
     answer = ask(client, service_tier="auto", thinking=thinking, output_config={"effort": "low"})
     assert answer.headers["x-wherry-ignored"] == (  # this model's template knows of no thinking
@@ -255,7 +255,7 @@ def test_models(client):
 def test_a_schema_holds_the_answer(make):
     model = make('{"a": 1}', context=4096)
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    held = {"type": "json_schema", "schema": schema}
-    for fields in ({"output_config": {"format": held}}, {"output_format": held}):
+    format_fields = {"type": "json_schema", "schema": schema}
+    for fields in ({"output_config": {"format": format_fields}}, {"output_format": format_fields}):
         ask(client_of(model), **fields)
         assert core_of(model).added[-1][1].grammar is not None

@@ -38,14 +38,14 @@ TOOL = "start:tool_use input_json_delta input_json_delta stop"
 
 
 def reply(**options):
-    made = MessageReply("m", **{"max_tokens": 20, "omit": False, **options})
-    made.opening(USAGE, RUNNING)
-    return made
+    writer = MessageReply("m", **{"max_tokens": 20, "omit": False, **options})
+    writer.opening(USAGE, RUNNING)
+    return writer
 
 
-def streamed(made, deltas):
-    chunks = [*made.opening(USAGE, RUNNING), *(c for d in deltas for c in made.chunks(d))]
-    return [*chunks, *made.closing(USAGE, TIMINGS)]
+def streamed(writer, deltas):
+    chunks = [*writer.opening(USAGE, RUNNING), *(c for d in deltas for c in writer.chunks(d))]
+    return [*chunks, *writer.closing(USAGE, TIMINGS)]
 
 
 def short(event):
@@ -117,7 +117,7 @@ def test_the_order_of_events(parts, finish, expected, reason):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_stream_adds_up_to_the_whole(seed):
+def test_a_stream_adds_up_to_the_full_response(seed):
     rng = random.Random(seed)
     parts = [*THOUGHT, *SAID, *CALL, CallEnd(True), *OTHER]
     pieces = [p for part in parts for p in cut(part, rng)]
@@ -127,10 +127,10 @@ def test_a_stream_adds_up_to_the_whole(seed):
         deltas.append(Delta(joined(pieces[at : at + step])))
         at += step
     deltas[-1].finish = "tool_calls"
-    made = reply()
-    events = streamed(made, deltas)
-    whole = made.full_response(Delta(joined(pieces), finish="tool_calls"), USAGE, TIMINGS)
-    assert collected(events) == whole
+    writer = reply()
+    events = streamed(writer, deltas)
+    full = writer.full_response(Delta(joined(pieces), finish="tool_calls"), USAGE, TIMINGS)
+    assert collected(events) == full
 
 
 def cut(part, rng):
@@ -148,9 +148,9 @@ def test_a_stop_sequence_is_named():
     assert reply().full_response(delta, USAGE, TIMINGS).items() >= end.items()
 
 
-def test_a_context_that_ends_first_is_told_from_max_tokens():
-    whole = reply(max_tokens=21).full_response(Delta([Text("a")], finish="length"), USAGE, TIMINGS)
-    assert whole["stop_reason"] == "model_context_window_exceeded"
+def test_a_context_that_ends_first_differs_from_max_tokens():
+    full = reply(max_tokens=21).full_response(Delta([Text("a")], finish="length"), USAGE, TIMINGS)
+    assert full["stop_reason"] == "model_context_window_exceeded"
 
 
 def test_tokens_from_the_cache_are_counted_apart():
@@ -172,14 +172,14 @@ def test_tokens_from_the_cache_are_counted_apart():
 )
 def test_arguments_that_were_cut_off(arguments, expected):
     parts = [CallBegin("a", "f", False), CallArguments(arguments)]
-    whole = reply().full_response(Delta(parts, finish="length"), USAGE, TIMINGS)
-    assert whole["content"][0]["input"] == expected
-    json.dumps(whole, allow_nan=False)
+    full = reply().full_response(Delta(parts, finish="length"), USAGE, TIMINGS)
+    assert full["content"][0]["input"] == expected
+    json.dumps(full, allow_nan=False)
 
 
 def test_thinking_may_be_left_out_but_for_its_signature():
     deltas = [Delta([part]) for part in [*THOUGHT, *SAID]] + [Delta(finish="stop")]
     names = [short(e) for e in streamed(reply(omit=True), deltas)]
     assert names[2:5] == ["start:thinking", "signature_delta", "stop"]
-    whole = reply(omit=True).full_response(Delta(joined(THOUGHT), finish="stop"), USAGE, TIMINGS)
-    assert whole["content"][0]["thinking"] == "" and whole["content"][0]["signature"]
+    full = reply(omit=True).full_response(Delta(joined(THOUGHT), finish="stop"), USAGE, TIMINGS)
+    assert full["content"][0]["thinking"] == "" and full["content"][0]["signature"]

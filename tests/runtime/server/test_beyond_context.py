@@ -60,8 +60,12 @@ def test_anthropic_names_the_window(post):
     ],
 )
 def test_ollama_stops_at_its_context(post, path, fields):
-    for asked, least in (({}, CONTEXT), ({"num_ctx": 40}, 40), ({"num_ctx": 2 * CONTEXT}, CONTEXT)):
-        options = {"num_predict": MORE, **asked}
+    for requested, least in (
+        ({}, CONTEXT),
+        ({"num_ctx": 40}, 40),
+        ({"num_ctx": 2 * CONTEXT}, CONTEXT),
+    ):
+        options = {"num_predict": MORE, **requested}
         answer = post(path, stream=False, options=options, **fields).json()
         assert answer["done_reason"] == "length", answer
         assert answer["prompt_eval_count"] + answer["eval_count"] == least

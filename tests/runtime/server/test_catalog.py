@@ -43,7 +43,7 @@ async def until(condition, seconds=10.0):
         await asyncio.sleep(0.005)
 
 
-async def test_loaded_when_asked_for_and_found_by_every_name(open_, loads):
+async def test_loaded_on_request_by_every_name(open_, loads):
     models = open_({"a": {"aliases": ("gpt", "b:latest")}, "org/c": {}})
     assert [m.name for m in models.listed()] == ["a", "gpt", "b:latest", "org/c"]
     assert models.listed()[1].described()["root"] == "a"
@@ -62,10 +62,10 @@ async def test_loaded_when_asked_for_and_found_by_every_name(open_, loads):
 async def test_who_asks_together_loads_once(open_, loads):
     models = open_({"a": {}})
     loads.gates["a"] = threading.Event()
-    asked = [asyncio.create_task(ask(models, "a")) for _ in range(20)]
+    requests = [asyncio.create_task(ask(models, "a")) for _ in range(20)]
     await until(lambda: loads.begun == ["a"])
     loads.gates["a"].set()
-    assert await asyncio.gather(*asked) == ["a"] * 20
+    assert await asyncio.gather(*requests) == ["a"] * 20
     assert loads.begun == ["a"]
 
 
@@ -89,19 +89,21 @@ async def test_others_answer_while_one_loads(open_, loads):
         (KeyError("secret"), 500, "the server's log says why"),
     ],
 )
-async def test_a_load_that_fails_is_told_to_all_and_tried_again(open_, loads, error, status, said):
+async def test_a_load_that_fails_is_reported_to_all_and_tried_again(
+    open_, loads, error, status, said
+):
     models = open_({"a": {}})
     loads.gates["a"], loads.fails["a"] = threading.Event(), error
-    asked = [asyncio.create_task(ask(models, "a")) for _ in range(3)]
+    requests = [asyncio.create_task(ask(models, "a")) for _ in range(3)]
     await until(lambda: loads.begun == ["a"])
     loads.gates["a"].set()
-    found = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(e) for e in found] == [ApiError] * 3
-    assert {(e.status_code, e.code) for e in found} == {
+    errors = await asyncio.gather(*requests, return_exceptions=True)
+    assert [type(e) for e in errors] == [ApiError] * 3
+    assert {(e.status_code, e.code) for e in errors} == {
         (status, "model_unavailable" if status == 503 else "model_load_failed")
     }
-    assert said in found[0].detail and "secret" not in found[0].detail
-    assert len({id(e) for e in found}) == 3  # each has its own: they are raised and changed
+    assert said in errors[0].detail and "secret" not in errors[0].detail
+    assert len({id(e) for e in errors}) == 3  # each has its own: they are raised and changed
     del loads.fails["a"]
     assert await ask(models, "a") == "a"
     assert loads.begun == ["a", "a"]
@@ -178,10 +180,10 @@ async def test_what_others_take_of_the_machine_counts(open_, loads):
     models = open_({"a": {}, "b": {}}, room=lambda device: Room(free[0]))
     await ask(models, "a")
     free[0] = 60 * MB
-    asked = asyncio.create_task(ask(models, "b"))
+    requests = asyncio.create_task(ask(models, "b"))
     await until(lambda: not loads.loaded())
     with pytest.raises(ApiError, match=r"needs 100\.0 MB.*60\.0 MB are free") as e:
-        await asked
+        await requests
     assert (e.value.status_code, e.value.headers["Retry-After"]) == (503, "1")
 
 
@@ -230,7 +232,7 @@ async def test_cache_gets_a_share_and_at_least_a_context(open_, loads):
     assert sum(m.bytes for m in models.served()) <= 300 * MB
 
 
-async def test_tokens_that_are_asked_for_are_what_it_takes(open_, loads):
+async def test_requested_tokens_are_what_it_takes(open_, loads):
     sizes = {"megabytes": 10, "per_token": MB // 10}
     models = open_({"a": sizes | {"options": {"kv_tokens": 1600}}, "b": sizes}, free=200 * MB)
     await ask(models, "a")
@@ -269,17 +271,17 @@ async def test_queues_are_limited_whenever_a_model_is_loaded(open_, loads):
 
 async def test_a_name_that_is_added_again_has_the_new_model(open_, loads, tmp_path):
     models = open_({"a": {}})
-    made = models._slots()[0].prepared
+    known = models._slots()[0].prepared
     async with models.lease("a") as old:
-        models.add(made)  # the same: nothing changes
+        models.add(known)  # the same: nothing changes
         assert await ask(models, "a") == "a" and loads.begun == ["a"]
-        models.add(prepared(tmp_path / "other", made.manifest, "a"))
-        asked = asyncio.create_task(ask(models, "a"))
+        models.add(prepared(tmp_path / "other", known.manifest, "a"))
+        requests = asyncio.create_task(ask(models, "a"))
         await asyncio.sleep(0.05)
-        assert not asked.done() and not core_of(old.loaded).closed
-    assert await asked == "a"
+        assert not requests.done() and not core_of(old.loaded).closed
+    assert await requests == "a"
     assert loads.begun == ["a", "a"] and core_of(old.loaded).closed
-    models.add(prepared(tmp_path, made.manifest, "new", aliases=("neu",)))
+    models.add(prepared(tmp_path, known.manifest, "new", aliases=("neu",)))
     assert await ask(models, "neu") == "new"
 
 
@@ -287,7 +289,7 @@ async def test_closing_ends_who_waits_and_frees_all(open_, loads):
     models = open_({"a": {}, "b": {}, "c": {}})
     await ask(models, "a")
     loads.gates["b"] = threading.Event()
-    under_way, queued = (asyncio.create_task(ask(models, n)) for n in "bc")
+    in_flight, queued = (asyncio.create_task(ask(models, n)) for n in "bc")
     await until(lambda: "b" in loads.begun)
     closing = asyncio.create_task(asyncio.to_thread(models.close))
     await until(lambda: models._keeper.closed)
@@ -295,7 +297,7 @@ async def test_closing_ends_who_waits_and_frees_all(open_, loads):
         await ask(models, "a")
     loads.gates["b"].set()
     await closing
-    await under_way  # it had been promised
+    await in_flight  # it had been promised
     with pytest.raises(ApiError, match="shutting down"):
         await queued
     assert not loads.loaded()

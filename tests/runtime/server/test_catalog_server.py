@@ -27,8 +27,8 @@ def loads():
 
 @pytest.fixture
 def models(tmp_path, loads):
-    with catalog(tmp_path, loads, {"a": {"aliases": ("gpt",)}, "b": {}}, free=150 * MB) as found:
-        yield found
+    with catalog(tmp_path, loads, {"a": {"aliases": ("gpt",)}, "b": {}}, free=150 * MB) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_stats_are_of_the_models_in_memory(client):
     assert client.get("/").json()["models"] == ["a", "gpt", "b"]
 
 
-def test_an_engine_that_fails_is_told_and_then_replaced(client, loads):
+def test_an_engine_that_fails_is_reported_and_then_replaced(client, loads):
     client.post("/v1/chat/completions", json=ASK)
     core_of(loads.open["a"][0]).break_with = "the device is lost"
     assert "the device is lost" in client.post("/v1/chat/completions", json=ASK).text

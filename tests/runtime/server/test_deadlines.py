@@ -26,9 +26,9 @@ def freed(model):
 def test_an_answer_past_its_deadline_is_ended(make):
     model = make(None, **LONG)
     client = client_of(create_app(MLCEngine.of(model), request_timeout=0.3))
-    found = error(client.post(CHAT, json=HI), 504)
-    assert found["code"] == "deadline_exceeded" and "0.3 s" in found["message"]
-    written = int(found["message"].split("after ")[1].split()[0])
+    answer = error(client.post(CHAT, json=HI), 504)
+    assert answer["code"] == "deadline_exceeded" and "0.3 s" in answer["message"]
+    written = int(answer["message"].split("after ")[1].split()[0])
     assert 1 <= written <= 60
     assert freed(model)
 
@@ -48,8 +48,8 @@ def test_a_stream_past_its_deadline_says_so(make):
 def test_clients_shorten_the_limit_and_never_lengthen_it(make):
     client = client_of(create_app(MLCEngine.of(make(None, **LONG)), request_timeout=0.2))
     start = time.monotonic()
-    for asked, status in (("60", 504), ("0.1", 408)):
-        assert error(client.post(CHAT, json=HI, headers={"X-Request-Timeout": asked}), status)
+    for seconds, status in (("60", 504), ("0.1", 408)):
+        assert error(client.post(CHAT, json=HI, headers={"X-Request-Timeout": seconds}), status)
     assert time.monotonic() - start < 5
 
 
@@ -57,19 +57,19 @@ def test_in_the_queue_too(make):
     model = make(None, **LONG)
     client = client_of(create_app(MLCEngine.of(model)))
     streams = [MLCEngine.of(model).chat.completions.create(**HI, stream=True) for _ in range(16)]
-    found = client.post(COMPLETIONS, json={"prompt": "a"}, headers={"X-Request-Timeout": "0.2"})
-    assert "after 0 tokens" in error(found, 408)["message"]
+    answer = client.post(COMPLETIONS, json={"prompt": "a"}, headers={"X-Request-Timeout": "0.2"})
+    assert "after 0 tokens" in error(answer, 408)["message"]
     for stream in streams:
         stream.close()
 
 
-@pytest.mark.parametrize("asked", ["", "x", "0", "-1", "nan", "inf", "1e999"])
-def test_what_is_no_time(make, asked):
+@pytest.mark.parametrize("seconds", ["", "x", "0", "-1", "nan", "inf", "1e999"])
+def test_what_is_no_time(make, seconds):
     client = client_of(create_app(MLCEngine.of(make())))
-    found = client.post(CHAT, json=HI, headers={"X-Request-Timeout": asked})
-    assert error(found, 400)["code"] == "invalid_timeout"
+    answer = client.post(CHAT, json=HI, headers={"X-Request-Timeout": seconds})
+    assert error(answer, 400)["code"] == "invalid_timeout"
 
 
-def test_quick_answers_are_whole(make):
+def test_quick_answers_are_complete(make):
     client = client_of(create_app(MLCEngine.of(make("one two")), request_timeout=20))
     assert client.post(CHAT, json=HI).json()["choices"][0]["message"]["content"] == "one two"

@@ -18,38 +18,38 @@ def test_nobody_knows_before_the_first_end():
 
 
 def test_the_pace_of_the_last_ends(monkeypatch):
-    found = Pace()
+    measured = Pace()
     for second in range(10):
         at(monkeypatch, 100.0 + 2 * second)
-        found.note(1)
+        measured.note(1)
     at(monkeypatch, 120.0)  # ten ends in twenty seconds
-    assert found.seconds_until(1) == 2
-    assert found.seconds_until(5) == 10
-    assert found.seconds_until(1000) == 60
+    assert measured.seconds_until(1) == 2
+    assert measured.seconds_until(5) == 10
+    assert measured.seconds_until(1000) == 60
     at(monkeypatch, 170.0)  # and none for fifty
-    assert found.seconds_until(1) == 7
+    assert measured.seconds_until(1) == 7
     at(monkeypatch, 1000.0)
-    assert found.seconds_until(1) == 1
+    assert measured.seconds_until(1) == 1
 
 
 def test_many_ends_at_once(monkeypatch):
-    found = Pace()
+    measured = Pace()
     at(monkeypatch, 10.0)
-    found.note(10_000)
+    measured.note(10_000)
     at(monkeypatch, 11.0)
-    assert found.seconds_until(64) == 1
+    assert measured.seconds_until(64) == 1
 
 
 def test_a_full_queue_tells_the_measured_time(make, monkeypatch):
     model = make(None, context=1_000_000, pages=100_000, step_seconds=0.001)
     client = client_of(create_app(MLCEngine.of(model), max_queue=0))
     streams = [MLCEngine.of(model).chat.completions.create(**HI, stream=True) for _ in range(16)]
-    asked = []
-    monkeypatch.setattr(model.dispatcher.pace, "seconds_until", lambda n: asked.append(n) or 17)
+    places = []
+    monkeypatch.setattr(model.dispatcher.pace, "seconds_until", lambda n: places.append(n) or 17)
     answer = client.post(COMPLETIONS, json={"prompt": "a", "n": 3})
     assert error(answer, 429)["code"] == "queue_full"
     assert answer.headers["retry-after"] == "17"
-    assert asked == [3]
+    assert places == [3]
     for stream in streams:
         stream.close()
 

@@ -117,8 +117,8 @@ def test_models_that_a_key_may_not_use_are_not_there(serving):
     assert client.post(CHAT, json=HI, headers=bearer(ANN)).status_code == 200
     assert error(client.post(CHAT, json=HI, headers=bearer(BOB)), 404)["code"] == "model_not_found"
     named = {**HI, "model": "small"}
-    found = error(client.post(CHAT, json=named, headers=bearer(BOB)), 404)
-    assert found["message"].count("small") == 1  # what was asked for, and no list with it
+    problem = error(client.post(CHAT, json=named, headers=bearer(BOB)), 404)
+    assert problem["message"].count("small") == 1  # what was asked for, and no list with it
     assert client.get("/v1/models", headers=bearer(BOB)).json()["data"] == []
     assert len(client.get("/v1/models", headers=bearer(ANN)).json()["data"]) == 1
 
@@ -166,17 +166,17 @@ WRONG = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_wrong_with_a_file(tmp_path, text):
-    with pytest.raises(UsageError) as found:
+    with pytest.raises(UsageError) as raised:
         KeyRing(path=file_of(tmp_path, text))
-    assert WRONG[text] in str(found.value)
-    assert ANN not in str(found.value) and "short" not in str(found.value).replace("shorter", "")
+    assert WRONG[text] in str(raised.value)
+    assert ANN not in str(raised.value) and "short" not in str(raised.value).replace("shorter", "")
 
 
 def test_all_that_is_wrong_at_once(tmp_path):
     text = "keys:\n  - name: a\n    key: x\n  - key: y\n    colour: red\n"
-    with pytest.raises(UsageError) as found:
+    with pytest.raises(UsageError) as raised:
         KeyRing(path=file_of(tmp_path, text))
-    assert all(f"  - keys.{where}: " in str(found.value) for where in ("0.key", "1.colour"))
+    assert all(f"  - keys.{where}: " in str(raised.value) for where in ("0.key", "1.colour"))
 
 
 def test_a_file_that_others_read_is_warned_of(tmp_path, caplog):
@@ -225,7 +225,7 @@ def test_sighup_reads_the_file_again(tmp_path):
         assert ANN not in server.log and BOB not in server.log
 
 
-def asked(model):
+def tenants_of(model):
     """User and salt of each request that the core was given."""
     return [(params.user, params.salt) for _, params in core_of(model).added]
 
@@ -238,8 +238,8 @@ def test_a_key_is_a_tenant(serving, make):
     for key in (ANN, BOB):
         for more in fields:
             assert client.post(CHAT, json={**HI, **more}, headers=bearer(key)).status_code == 200
-    found = asked(model)
-    ann, bob = found[:4], found[4:]
+    tenants = tenants_of(model)
+    ann, bob = tenants[:4], tenants[4:]
     for mine in (ann, bob):
         assert len({user >> 32 for user, _ in mine}) == 1
         assert len({user for user, _ in mine}) == 3  # none, u and v
@@ -262,8 +262,8 @@ def test_in_every_protocol(serving, make):
     for path, body in bodies.items():
         answer = client.post(path, json=body, headers={"x-api-key": ANN})
         assert answer.status_code == 200, answer.text
-    assert len(asked(model)) == 7
-    assert len(set(asked(model))) == 1
+    assert len(tenants_of(model)) == 7
+    assert len(set(tenants_of(model))) == 1
 
 
 def test_without_keys_the_address_is_the_user(make):
@@ -272,5 +272,5 @@ def test_without_keys_the_address_is_the_user(make):
     for peer, more in (("10.0.0.1", {}), ("10.0.0.2", {}), ("10.0.0.1", {"user": "u"})):
         client = TestClient(app, base_url="http://localhost", client=(peer, 5))
         assert client.post(CHAT, json={**HI, **more}).status_code == 200
-    assert len({user >> 32 for user, _ in asked(model)}) == 3
-    assert {salt for _, salt in asked(model)} == {0}
+    assert len({user >> 32 for user, _ in tenants_of(model)}) == 3
+    assert {salt for _, salt in tenants_of(model)} == {0}

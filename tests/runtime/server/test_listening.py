@@ -37,7 +37,7 @@ def test_a_socket_file_that_another_server_has(tmp_path):
     assert not path.exists()  # nothing of the attempt is left
 
 
-def test_a_socket_file_that_cannot_be_made(tmp_path):
+def test_a_socket_file_that_cannot_be_created(tmp_path):
     with pytest.raises(UsageError, match=r"--uds .*/none/socket: No such file or directory"):
         checked(uds=tmp_path / "none" / "socket")
     path = tmp_path / "letter"

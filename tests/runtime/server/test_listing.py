@@ -77,7 +77,7 @@ def test_no_sizes(text):
 
 
 def test_a_file(file, tmp_path):
-    found = read(
+    listing_read = read(
         file(
             """
             memory_limit: 12GB
@@ -100,8 +100,8 @@ def test_a_file(file, tmp_path):
         ),
         {"threads": 2, "max_batch": 8},
     )
-    demo, qwen, mine, hub = found.specs
-    assert (found.memory_limit, found.keep_alive) == (12 * 10**9, 600)
+    demo, qwen, mine, hub = listing_read.specs
+    assert (listing_read.memory_limit, listing_read.keep_alive) == (12 * 10**9, 600)
     assert (demo.name, demo.model, demo.keep_alive, demo.preload) == ("demo", "demo", 600, False)
     assert demo.options == {"threads": 4, "context": 2048, "max_batch": 8}
     assert (qwen.name, qwen.aliases) == ("qwen", ("gpt-4o-mini", "gpt-4o"))
@@ -180,12 +180,12 @@ def test_a_folder(tmp_path, caplog):
     (tmp_path / "models/a/config.json").write_text("{}")
     for other in (".hidden", "notes"):
         (tmp_path / "models" / other).mkdir()
-    found = read(tmp_path / "models", {"context": 100}, 7.0)
-    assert [(s.name, s.model, s.keep_alive) for s in found.specs] == [
+    listing_read = read(tmp_path / "models", {"context": 100}, 7.0)
+    assert [(s.name, s.model, s.keep_alive) for s in listing_read.specs] == [
         ("a", str(tmp_path / "models/a"), 7.0),
         ("b", str(tmp_path / "models/b"), 7.0),
     ]
-    assert found.specs[0].options == {"context": 100}
+    assert listing_read.specs[0].options == {"context": 100}
     (record,) = caplog.records
     assert "notes is not a model (it has no wherry.json or config.json)" in record.getMessage()
     with pytest.raises(UsageError, match="one model, not a folder of models"):
@@ -211,11 +211,14 @@ def test_opened_from_compiled_folders(tmp_path, monkeypatch):
     with opened(tmp_path / "m", options={"context": 256, "threads": 2}) as models:
         assert [m.context for m in models.listed()] == [256, 256]
         assert models.listed()[0].folder == tmp_path / "m/one" and given == []
-        made = models._slots()[0].prepared
-        loaded = prepared.load(made, 1024)
+        model_files = models._slots()[0].prepared
+        loaded = prepared.load(model_files, 1024)
         try:
             assert (loaded.name, loaded.context) == ("small", 256)
-            assert (loaded.origin.folder, loaded.origin.manifest) == (made.folder, made.manifest)
+            assert (loaded.origin.folder, loaded.origin.manifest) == (
+                model_files.folder,
+                model_files.manifest,
+            )
         finally:
             loaded.close()
     ((name, device, options, config),) = given

@@ -24,8 +24,8 @@ def samples(client, **headers):
     }
 
 
-def value(found, name, **labels):
-    return found[name, frozenset(labels.items())]
+def value(metrics, name, **labels):
+    return metrics[name, frozenset(labels.items())]
 
 
 @pytest.fixture
@@ -38,45 +38,45 @@ def test_requests_are_counted_at_their_ends(client):
     assert client.post(CHAT, json={**HI, "stream": True}).status_code == 200
     assert client.post(COMPLETIONS, json={"prompt": "a", "max_tokens": 2}).status_code == 200
     assert client.post(CHAT, json={}).status_code == 400
-    found = samples(client)
+    metrics = samples(client)
     http = "wherry_http_requests_total"
-    assert value(found, http, method="POST", path=CHAT, status="200") == 2
-    assert value(found, http, method="POST", path=CHAT, status="400") == 1
-    assert value(found, "wherry_requests_total", model="m", outcome="stop") == 2
-    assert value(found, "wherry_requests_total", model="m", outcome="length") == 1
+    assert value(metrics, http, method="POST", path=CHAT, status="200") == 2
+    assert value(metrics, http, method="POST", path=CHAT, status="400") == 1
+    assert value(metrics, "wherry_requests_total", model="m", outcome="stop") == 2
+    assert value(metrics, "wherry_requests_total", model="m", outcome="length") == 1
     for name in ("time_to_first_token_seconds", "request_seconds", "queue_seconds"):
-        assert value(found, f"wherry_{name}_count", model="m") == 3
+        assert value(metrics, f"wherry_{name}_count", model="m") == 3
     usage = client.post(CHAT, json=HI).json()["usage"]
     again = samples(client)
     for name, tokens in (("prompt", "prompt_tokens"), ("output", "completion_tokens")):
         key = "wherry_" + name + "_tokens_sum"
-        assert value(again, key, model="m") - value(found, key, model="m") == usage[tokens]
+        assert value(again, key, model="m") - value(metrics, key, model="m") == usage[tokens]
 
 
 def test_the_engine_is_looked_at_now(client):
     client.post(COMPLETIONS, json={"prompt": "a", "max_tokens": 3})
-    found = samples(client)
-    assert value(found, "wherry_engine_decode_tokens_total", model="m") == 3
-    assert value(found, "wherry_outputs_finished_total", model="m") == 1
-    assert value(found, "wherry_kv_pages", model="m") == 1024
-    assert value(found, "wherry_requests_running", model="m") == 0
-    assert value(found, "wherry_engine_up", model="m") == 1
-    assert value(found, "process_resident_memory_bytes") > 2**20
+    metrics = samples(client)
+    assert value(metrics, "wherry_engine_decode_tokens_total", model="m") == 3
+    assert value(metrics, "wherry_outputs_finished_total", model="m") == 1
+    assert value(metrics, "wherry_kv_pages", model="m") == 1024
+    assert value(metrics, "wherry_requests_running", model="m") == 0
+    assert value(metrics, "wherry_engine_up", model="m") == 1
+    assert value(metrics, "process_resident_memory_bytes") > 2**20
 
 
 def test_dashboards_of_vllm_find_their_names(client):
     client.post(COMPLETIONS, json={"prompt": "a", "max_tokens": 3})
     client.post(CHAT, json=HI)
-    found = samples(client)
+    metrics = samples(client)
     of = {"model_name": "m", "engine": "0"}
     for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
-        assert value(found, f"vllm:{name}", **of) == 0
-    total = value(found, "wherry_engine_decode_tokens_total", model="m")
-    assert value(found, "vllm:generation_tokens_total", **of) == total > 3
+        assert value(metrics, f"vllm:{name}", **of) == 0
+    total = value(metrics, "wherry_engine_decode_tokens_total", model="m")
+    assert value(metrics, "vllm:generation_tokens_total", **of) == total > 3
     for name in ("prompt_tokens", "prefix_cache_queries", "prefix_cache_hits", "num_preemptions"):
-        assert value(found, f"vllm:{name}_total", **of) >= 0
-    assert value(found, "vllm:request_success_total", **of, finished_reason="stop") == 1
-    assert value(found, "vllm:request_success_total", **of, finished_reason="length") == 1
+        assert value(metrics, f"vllm:{name}_total", **of) >= 0
+    assert value(metrics, "vllm:request_success_total", **of, finished_reason="stop") == 1
+    assert value(metrics, "vllm:request_success_total", **of, finished_reason="length") == 1
     for name in (
         "time_to_first_token_seconds",
         "time_per_output_token_seconds",
@@ -92,13 +92,13 @@ def test_dashboards_of_vllm_find_their_names(client):
         "request_params_max_tokens",
         "request_params_n",
     ):
-        assert value(found, f"vllm:{name}_bucket", **of, le="+Inf") == 2
-        assert value(found, f"vllm:{name}_count", **of) == 2
-    longest = value(found, "vllm:request_max_num_generation_tokens_sum", **of)
-    assert longest == value(found, "vllm:request_generation_tokens_sum", **of)  # n is 1
-    assert value(found, "vllm:request_params_n_sum", **of) == 2
+        assert value(metrics, f"vllm:{name}_bucket", **of, le="+Inf") == 2
+        assert value(metrics, f"vllm:{name}_count", **of) == 2
+    longest = value(metrics, "vllm:request_max_num_generation_tokens_sum", **of)
+    assert longest == value(metrics, "vllm:request_generation_tokens_sum", **of)  # n is 1
+    assert value(metrics, "vllm:request_params_n_sum", **of) == 2
     http = {"method": "POST", "handler": CHAT}
-    assert value(found, "http_requests_total", **http, status="2xx") == 1
+    assert value(metrics, "http_requests_total", **http, status="2xx") == 1
 
 
 def test_every_metric_has_a_type_and_no_creation_time(client):
@@ -109,7 +109,7 @@ def test_every_metric_has_a_type_and_no_creation_time(client):
     assert not [s for f in families for s in f.samples if s.name.endswith("_created")]
 
 
-def test_openmetrics_where_it_is_asked_for(client):
+def test_openmetrics_on_request(client):
     client.post(CHAT, json=HI)
     answer = client.get("/metrics", headers={"Accept": "application/openmetrics-text"})
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
@@ -122,13 +122,13 @@ def test_strangers_cannot_make_series(client):
         client.post(CHAT, json={**HI, "model": f"x{i}"})
         client.get(f"/v1/models/y{i}")
         client.request(f"M{i}", "/")
-    found = samples(client)
-    paths = {dict(labels).get("path") for _, labels in found} - {None}
+    metrics = samples(client)
+    paths = {dict(labels).get("path") for _, labels in metrics} - {None}
     assert paths <= {"other", CHAT, "/v1/models/{name:path}", "/", "/metrics"}
-    models = {dict(labels).get("model") for _, labels in found} - {None}
+    models = {dict(labels).get("model") for _, labels in metrics} - {None}
     assert models == {"m"}
     assert (
-        value(found, "wherry_http_requests_total", method="GET", path="other", status="404") == 20
+        value(metrics, "wherry_http_requests_total", method="GET", path="other", status="404") == 20
     )
 
 
@@ -144,10 +144,10 @@ def test_metrics_ask_for_the_key_and_count_by_its_name(make):
     assert client.get("/metrics").status_code == 401
     client.post(CHAT, json=HI)
     usage = client.post(CHAT, json=HI, headers=bearer("k")).json()["usage"]
-    found = samples(client, **bearer("k"))
-    assert value(found, "wherry_key_tokens_total", key="default") == usage["total_tokens"]
+    metrics = samples(client, **bearer("k"))
+    assert value(metrics, "wherry_key_tokens_total", key="default") == usage["total_tokens"]
     http = "wherry_http_requests_total"
-    assert value(found, http, method="POST", path=CHAT, status="401") == 1
+    assert value(metrics, http, method="POST", path=CHAT, status="401") == 1
 
 
 def test_tokens_cost_no_observation(make, monkeypatch):
@@ -175,7 +175,7 @@ def test_a_scrape_does_not_wait_for_a_step(make):
     model = make(script=script)
     client = client_of(create_app(MLCEngine.of(model), model_name="m"))
     stream = MLCEngine.of(model).completions.create(prompt="a", max_tokens=1, stream=True)
-    found = samples(client)
-    assert value(found, "wherry_requests_active", model="m") == 1
+    metrics = samples(client)
+    assert value(metrics, "wherry_requests_active", model="m") == 1
     go_on.set()
     list(stream)

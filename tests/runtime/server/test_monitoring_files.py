@@ -28,11 +28,11 @@ def offered(make):
     client.post(CHAT, json=HI, headers=bearer("k"))
     client.post(COMPLETIONS, json={"prompt": "a"}, headers=bearer("k"))
     text = client.get("/metrics", headers=bearer("k")).text
-    found: dict[str, set[str]] = {}
+    labels_of: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found.setdefault(sample.name, set()).update(sample.labels)
-    return found
+            labels_of.setdefault(sample.name, set()).update(sample.labels)
+    return labels_of
 
 
 def check(expression: str, offered) -> None:
@@ -90,7 +90,7 @@ def test_prometheus_is_pointed_at_the_server():
     assert config["rule_files"] == ["alerts.yml"]
 
 
-def test_a_name_that_is_not_there_is_found(offered):
+def test_a_name_that_is_not_there_is_detected(offered):
     for wrong in ("sum(wherry_request_running)", 'wherry_requests_running{modell="x"}'):
         with pytest.raises(AssertionError):
             check(wrong, offered)

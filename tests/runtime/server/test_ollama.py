@@ -40,7 +40,7 @@ def client(model):
 
 
 @pytest.fixture
-def asked(client, model):
+def answered(client, model):
     """POSTs, and gives the answer with the prompt and parameters that the core was given."""
 
     def post(path="/api/chat", **fields):
@@ -76,8 +76,8 @@ def check_end(last, prompt, output):
     assert last["total_duration"] >= last["load_duration"] > 0
 
 
-def test_chat(asked, model):
-    answer = asked(model="small:latest").json()
+def test_chat(answered, model):
+    answer = answered(model="small:latest").json()
     count = len(model.tokenizer.encode(TEXT)) + 1
     assert answer["message"] == {"role": "assistant", "content": TEXT}
     assert answer["model"] == "small:latest"
@@ -89,23 +89,23 @@ def test_chat(asked, model):
     }
 
 
-def test_chat_streams_unless_told_otherwise(client, model):
-    found = lines(client.post("/api/chat", json={"model": "small", "messages": HI}))
-    assert "".join(m["message"]["content"] for m in found) == TEXT
-    assert all(m["done"] is False and "done_reason" not in m for m in found[:-1])
-    assert all(m["message"]["content"] for m in found[:-1])
-    assert found[-1]["message"] == {"role": "assistant", "content": ""}
-    check_end(found[-1], len(core_of(model).added[0][0]), len(model.tokenizer.encode(TEXT)) + 1)
+def test_chat_streams_by_default(client, model):
+    stream = lines(client.post("/api/chat", json={"model": "small", "messages": HI}))
+    assert "".join(m["message"]["content"] for m in stream) == TEXT
+    assert all(m["done"] is False and "done_reason" not in m for m in stream[:-1])
+    assert all(m["message"]["content"] for m in stream[:-1])
+    assert stream[-1]["message"] == {"role": "assistant", "content": ""}
+    check_end(stream[-1], len(core_of(model).added[0][0]), len(model.tokenizer.encode(TEXT)) + 1)
 
 
-def test_generate(client, asked, model):
-    answer = asked("/api/generate", prompt="the cat", system="Be kind.")
+def test_generate(client, answered, model):
+    answer = answered("/api/generate", prompt="the cat", system="Be kind.")
     assert answer.json()["response"] == TEXT
     assert answer.prompt == "<|system|>Be kind.the cat"  # and tokens that are no text
-    found = lines(client.post("/api/generate", json={"model": "small", "prompt": "the cat"}))
-    assert "".join(m["response"] for m in found) == TEXT
-    assert found[-1]["done_reason"] == "stop"
-    assert asked("/api/generate", prompt="Once upon", raw=True).prompt == "Once upon"
+    stream = lines(client.post("/api/generate", json={"model": "small", "prompt": "the cat"}))
+    assert "".join(m["response"] for m in stream) == TEXT
+    assert stream[-1]["done_reason"] == "stop"
+    assert answered("/api/generate", prompt="Once upon", raw=True).prompt == "Once upon"
 
 
 def test_generate_without_a_template(make):
@@ -118,8 +118,8 @@ def test_generate_without_a_template(make):
     error(client.post("/api/chat", json={"messages": HI}), 400, "no chat template")
 
 
-def test_options(asked):
-    params = asked(
+def test_options(answered):
+    params = answered(
         options={
             "num_predict": 3,
             "temperature": 0.5,
@@ -143,39 +143,39 @@ def test_options(asked):
     assert (params.mirostat_tau, params.dry_multiplier) == (3.0, 0.7)
 
 
-def test_options_that_mean_no_limit(asked):
-    params = asked(options={"num_predict": -1, "seed": -1, "repeat_last_n": 0}).params
+def test_options_that_mean_no_limit(answered):
+    params = answered(options={"num_predict": -1, "seed": -1, "repeat_last_n": 0}).params
     assert params.max_tokens > 100 and params.repetition_penalty == 1.0
-    assert params.seed != asked(options={"seed": -1}).params.seed
-    assert asked(options={"num_predict": 0}).params.max_tokens > 100
+    assert params.seed != answered(options={"seed": -1}).params.seed
+    assert answered(options={"num_predict": 0}).params.max_tokens > 100
 
 
-def test_stop_and_length(asked):
-    short = asked(options={"num_predict": 2}).json()
+def test_stop_and_length(answered):
+    short = answered(options={"num_predict": 2}).json()
     assert (short["done_reason"], short["eval_count"]) == ("length", 2)
-    stopped = asked(options={"stop": "wör"}).json()
+    stopped = answered(options={"stop": "wör"}).json()
     assert (stopped["done_reason"], stopped["message"]["content"]) == ("stop", "Hello, ")
 
 
-def test_num_ctx_bounds_prompt_and_output(asked, client):
-    prompt = asked().json()["prompt_eval_count"]
-    answer = asked(options={"num_ctx": prompt + 4})
+def test_num_ctx_bounds_prompt_and_output(answered, client):
+    prompt = answered().json()["prompt_eval_count"]
+    answer = answered(options={"num_ctx": prompt + 4})
     assert (answer.json()["eval_count"], answer.json()["done_reason"]) == (4, "length")
     assert "x-wherry-ignored" not in answer.headers
-    larger = asked(options={"num_ctx": 100_000})
+    larger = answered(options={"num_ctx": 100_000})
     assert larger.headers["x-wherry-ignored"] == "options.num_ctx"
     ask = {"messages": HI, "stream": False}
     for size, said in ((prompt, "exceeded max context length by 1 tokens"), ("4k", "'4k'")):
         error(client.post("/api/chat", json=ask | {"options": {"num_ctx": size}}), 400, said)
 
 
-def test_what_has_no_effect_is_named(asked):
+def test_what_has_no_effect_is_named(answered):
     options = {"num_gpu": 1, "use_mmap": True, "num_thread": None, "repeat_last_n": 64}
-    answer = asked(options=options, truncate=True, nonsense=1)
+    answer = answered(options=options, truncate=True, nonsense=1)
     assert answer.headers["x-wherry-ignored"] == (
         "nonsense, options.num_gpu, options.repeat_last_n, options.use_mmap"
     )
-    assert "x-wherry-ignored" not in asked(options={"repeat_last_n": -1}).headers
+    assert "x-wherry-ignored" not in answered(options={"repeat_last_n": -1}).headers
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ def test_errors_have_ollamas_shape(client, model):
 def test_an_error_in_a_stream_is_its_last_line(make):
     model = make(None)
     core_of(model).script = lambda prompt, params, n: 300 if n < 3 else _break(model)
-    found = lines(client_of(model).post("/api/chat", json={"messages": HI}))
-    assert found[-1] == {"error": "broken"}
-    assert all(not line.get("done") for line in found)
+    stream = lines(client_of(model).post("/api/chat", json={"messages": HI}))
+    assert stream[-1] == {"error": "broken"}
+    assert all(not line.get("done") for line in stream)
 
 
 def _break(model):
@@ -251,15 +251,15 @@ def test_format(make):
     error(client.post("/api/chat", json={"messages": HI, "format": bad}), 400, "propertyNames")
 
 
-def test_logprobs(asked, client):
-    found = asked(logprobs=True, top_logprobs=2).json()
-    first = found["logprobs"][0]
+def test_logprobs(answered, client):
+    answer = answered(logprobs=True, top_logprobs=2).json()
+    first = answer["logprobs"][0]
     assert set(first) == {"token", "logprob", "bytes", "top_logprobs"}
     assert len(first["top_logprobs"]) == 2 and first["logprob"] == -0.5
-    texts = b"".join(bytes(t["bytes"]) for t in found["logprobs"]).decode()
+    texts = b"".join(bytes(t["bytes"]) for t in answer["logprobs"]).decode()
     assert texts == TEXT
-    raw = asked("/api/generate", prompt="a", raw=True, logprobs=True).json()
-    assert len(raw["logprobs"]) == len(found["logprobs"])
+    raw = answered("/api/generate", prompt="a", raw=True, logprobs=True).json()
+    assert len(raw["logprobs"]) == len(answer["logprobs"])
 
 
 def test_models_of_a_server_of_one(client):
@@ -349,15 +349,15 @@ def test_several_models(tmp_path):
                 assert time.monotonic() < end, loaded()
                 time.sleep(0.01)
 
-        found = client.get("/api/tags").json()["models"]
-        assert [m["name"] for m in found] == ["a:latest", "org/x:q4", "b:latest"]
-        assert found[0]["size"] > 0 and len(found[0]["digest"]) == 64
-        assert found[0]["details"]["family"] == "llama"
-        assert found[0]["details"]["quantization_level"] == "q4f16_1"
+        listed = client.get("/api/tags").json()["models"]
+        assert [m["name"] for m in listed] == ["a:latest", "org/x:q4", "b:latest"]
+        assert listed[0]["size"] > 0 and len(listed[0]["digest"]) == 64
+        assert listed[0]["details"]["family"] == "llama"
+        assert listed[0]["details"]["quantization_level"] == "q4f16_1"
         shown = client.post("/api/show", json={"model": "a"}).json()
         assert shown["template"] == TEMPLATE
         assert shown["model_info"]["llama.context_length"] == 512
-        assert found[0]["details"]["context_length"] == 512
+        assert listed[0]["details"]["context_length"] == 512
         assert loaded() == [] and loads.begun == []
         body = {"model": "org/x:q4", "messages": HI, "stream": False}
         answer = client.post("/api/chat", json=body).json()
@@ -423,20 +423,20 @@ def test_tools(make):
     model = make("Let me see." + CALL, template=TOOLS_TEMPLATE)
     client = client_of(model)
     body = {"model": "small", "messages": HI, "tools": [TOOL]}
-    whole = client.post("/api/chat", json=body | {"stream": False}).json()
-    (call,) = whole["message"]["tool_calls"]
+    full = client.post("/api/chat", json=body | {"stream": False}).json()
+    (call,) = full["message"]["tool_calls"]
     assert call["function"] == CALLED and call["id"]
-    assert whole["message"]["content"].strip() == "Let me see."
-    assert whole["done_reason"] == "stop"
-    found = lines(client.post("/api/chat", json=body))
-    calls = [c for m in found for c in m["message"].get("tool_calls", ())]
+    assert full["message"]["content"].strip() == "Let me see."
+    assert full["done_reason"] == "stop"
+    stream = lines(client.post("/api/chat", json=body))
+    calls = [c for m in stream for c in m["message"].get("tool_calls", ())]
     assert [c["function"] for c in calls] == [CALLED]  # told once, whole
-    assert "tool_calls" not in found[-1]["message"]
-    assert "<tool_call>" not in "".join(m["message"]["content"] for m in found)
+    assert "tool_calls" not in stream[-1]["message"]
+    assert "<tool_call>" not in "".join(m["message"]["content"] for m in stream)
     assert '"name": "weather"' in model.tokenizer.decode(core_of(model).added[0][0])
 
 
-def test_a_call_that_is_cut_is_not_told(make):
+def test_a_call_that_is_cut_is_not_sent(make):
     client = client_of(make(CALL, template=TOOLS_TEMPLATE))
     options = {"num_predict": len(CALL) - 25}
     body = {"messages": HI, "tools": [TOOL], "options": options, "stream": False}
@@ -463,12 +463,12 @@ def test_thinking(make):
     model = make("<think>It has eight.</think>\n\nEight.", template=TOOLS_TEMPLATE)
     client = client_of(model)
     body = {"model": "small", "messages": HI}
-    whole = client.post("/api/chat", json=body | {"stream": False, "think": True})
-    assert whole.json()["message"]["thinking"].strip() == "It has eight."
-    assert whole.json()["message"]["content"].strip() == "Eight."
-    assert "x-wherry-ignored" not in whole.headers
-    found = lines(client.post("/api/chat", json=body))
-    assert "".join(m["message"].get("thinking", "") for m in found).strip() == "It has eight."
+    full = client.post("/api/chat", json=body | {"stream": False, "think": True})
+    assert full.json()["message"]["thinking"].strip() == "It has eight."
+    assert full.json()["message"]["content"].strip() == "Eight."
+    assert "x-wherry-ignored" not in full.headers
+    stream = lines(client.post("/api/chat", json=body))
+    assert "".join(m["message"].get("thinking", "") for m in stream).strip() == "It has eight."
     generate = {"prompt": "the cat", "stream": False}
     answer = client.post("/api/generate", json=generate).json()
     assert (answer["thinking"].strip(), answer["response"].strip()) == ("It has eight.", "Eight.")
@@ -476,18 +476,18 @@ def test_thinking(make):
     assert model.tokenizer.decode(core_of(model).added[-1][0]).endswith("<think>\n\n</think>\n\n")
 
 
-def test_a_last_message_of_the_assistant_goes_on(asked):
-    answer = asked(messages=[*HI, {"role": "assistant", "content": "Once upon"}])
+def test_a_last_message_of_the_assistant_goes_on(answered):
+    answer = answered(messages=[*HI, {"role": "assistant", "content": "Once upon"}])
     assert answer.prompt.endswith("Once upon")
     assert answer.json()["message"]["content"] == TEXT
 
 
-def test_a_model_that_does_not_think(asked):
-    assert asked(think=True).headers["x-wherry-ignored"] == "think"
-    assert "x-wherry-ignored" not in asked(think=False).headers
+def test_a_model_that_does_not_think(answered):
+    assert answered(think=True).headers["x-wherry-ignored"] == "think"
+    assert "x-wherry-ignored" not in answered(think=False).headers
 
 
-def test_abilities_are_told_by_the_template(tmp_path):
+def test_abilities_are_those_of_the_template(tmp_path):
     (tmp_path / "chat_template.jinja").write_text(TOOLS_TEMPLATE)
     with catalog(tmp_path, Loads(), {"a": {}}) as models:
         client = AnyClient(create_app(models), base_url="http://localhost")
@@ -495,11 +495,11 @@ def test_abilities_are_told_by_the_template(tmp_path):
     assert shown["capabilities"] == ["completion", "thinking", "tools"]
 
 
-def test_suffix(make, asked, client):
+def test_suffix(make, answered, client):
     """The way to fill a gap is tested with completions; here, that it is asked for."""
     body = {"prompt": "the", "suffix": "sat", "stream": False}
     error(client.post("/api/generate", json=body), 400, "suffix is not supported by this model")
-    assert asked("/api/generate", prompt="the cat", suffix="").json()["response"] == TEXT
+    assert answered("/api/generate", prompt="the cat", suffix="").json()["response"] == TEXT
 
 
 def test_answers_are_as_the_document_says(client):

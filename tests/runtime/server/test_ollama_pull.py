@@ -31,17 +31,17 @@ JSON = {"Content-Type": "application/json"}
 def models(tmp_path, monkeypatch):
     monkeypatch.setenv("WHERRY_CACHE", str(tmp_path / "cache"))
     (tmp_path / "a").mkdir()
-    with catalog(tmp_path / "a", Loads(), {"a": {}}, keep_alive=7.0) as found:
-        yield found
+    with catalog(tmp_path / "a", Loads(), {"a": {}}, keep_alive=7.0) as opened:
+        yield opened
 
 
 @pytest.fixture
 def folder(tmp_path):
-    made = tmp_path / "compiled"
-    made.mkdir()
-    small.byte_level().save(str(made / "tokenizer.json"))
-    artifacts.write(made, target={"name": "cpu", "kind": "llvm"})
-    return made
+    compiled = tmp_path / "compiled"
+    compiled.mkdir()
+    small.byte_level().save(str(compiled / "tokenizer.json"))
+    artifacts.write(compiled, target={"name": "cpu", "kind": "llvm"})
+    return compiled
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def process(monkeypatch):
     """Lets a program stand for the process that downloads and compiles."""
 
     def use(program):
-        async def start(self, wanted):
+        async def start(self, spec):
             return await asyncio.create_subprocess_exec(
                 sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE
             )
@@ -69,7 +69,7 @@ def client_of(models, **options):
 
 
 @pytest.mark.parametrize(
-    ("asked", "model", "name", "quant", "aliases"),
+    ("requested", "model", "name", "quant", "aliases"),
     [
         ("demo", "demo", "demo", None, ()),
         ("demo:latest", "demo", "demo", None, ()),
@@ -80,16 +80,17 @@ def client_of(models, **options):
         ("hf://a/b@main", "hf://a/b@main", "a/b", None, ("hf://a/b@main",)),
     ],
 )
-def test_what_is_meant(asked, model, name, quant, aliases):
-    assert spec_of(asked) == PullSpec(model, name, quant, aliases)
+def test_what_is_meant(requested, model, name, quant, aliases):
+    assert spec_of(requested) == PullSpec(model, name, quant, aliases)
 
 
 @pytest.mark.parametrize(
-    "asked", ["", "llama3.2", "/etc", "../x", "./a/b", "~/a", "a/b/c", "a/..", "../a:q", "a/b c"]
+    "requested",
+    ["", "llama3.2", "/etc", "../x", "./a/b", "~/a", "a/b/c", "a/..", "../a:q", "a/b c"],
 )
-def test_what_cannot_be_pulled(asked):
+def test_what_cannot_be_pulled(requested):
     with pytest.raises(RequestError, match="cannot be pulled"):
-        spec_of(asked)
+        spec_of(requested)
 
 
 def test_only_where_it_is_allowed(models, make):
@@ -123,8 +124,8 @@ async def test_a_process_makes_it_and_the_catalog_has_it(models, folder):
     finally:
         await statuses.end()
     assert [m.name for m in models.listed()] == ["a", "org/x", "hf.co/org/x"]
-    made = models._slots()[1].prepared
-    assert (made.folder, made.spec.keep_alive) == (folder, 7.0)
+    pulled = models._slots()[1].prepared
+    assert (pulled.folder, pulled.spec.keep_alive) == (folder, 7.0)
     missing = _Statuses(models, PullSpec("/nowhere", "y", None), asyncio.Lock())
     try:
         with pytest.raises(ModelError, match="There is no folder '/nowhere'"):
@@ -134,12 +135,12 @@ async def test_a_process_makes_it_and_the_catalog_has_it(models, folder):
 
 
 def test_what_is_said_meanwhile(models, folder, process):
-    told = [
+    lines_written = [
         {"what": "download", "done": 5, "total": 10},
         {"what": "compile", "done": 1, "total": 7},
         {"folder": str(folder)},
     ]
-    process(f"for line in {[json.dumps(t) for t in told]!r}: print(line)")
+    process(f"for line in {[json.dumps(t) for t in lines_written]!r}: print(line)")
     client = client_of(models, allow_pull=True)
     answer = client.post("/api/pull", json={"model": "org/x"})
     assert answer.headers["content-type"] == "application/x-ndjson"

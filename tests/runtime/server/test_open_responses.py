@@ -64,11 +64,11 @@ def test_a_response_has_every_field(client):
     assert answer["prompt_cache_key"] == "k"
     for path in (RESPONSES, COMPACT):
         body = {"model": "small", "input": "hi", "prompt_cache_key": "k"}
-        found = client.post(path, json=body).headers["X-Wherry-Ignored"]
-        assert found == "prompt_cache_key"
+        ignored = client.post(path, json=body).headers["X-Wherry-Ignored"]
+        assert ignored == "prompt_cache_key"
 
 
-def test_tools_and_formats_are_repeated_whole(client):
+def test_tools_and_formats_are_repeated_in_full(client):
     plain = {"type": "function", "name": "f"}
     strict = {**plain, "name": "g", "strict": True, "parameters": {"type": "object"}}
     answer = ask(client, tools=[plain, strict])
@@ -108,30 +108,30 @@ def test_phases_are_kept(client):
 
 
 def test_results_belong_to_calls(client):
-    found = error(client.post(RESPONSES, json={"input": [USER, RESULT]}), 400)
-    assert (found["code"], found["param"]) == ("function_call_not_found", "input")
+    problem = error(client.post(RESPONSES, json={"input": [USER, RESULT]}), 400)
+    assert (problem["code"], problem["param"]) == ("function_call_not_found", "input")
     error(client.post(RESPONSES, json={"input": [USER, RESULT, CALL]}), 400)
     first = ask(client, input=[USER, CALL])
     ask(client, input=[RESULT], previous_response_id=first["id"])
 
 
 def test_a_conversation_becomes_a_summary(client, model):
-    found = ask(client, COMPACT, input=[USER, SAID], instructions="a", prompt_cache_key="k")
-    assert found["object"] == "response.compaction" and found["created_at"] > 0
-    assert found["usage"]["total_tokens"] > found["usage"]["output_tokens"] > 0
-    (item,) = found["output"]
+    compacted = ask(client, COMPACT, input=[USER, SAID], instructions="a", prompt_cache_key="k")
+    assert compacted["object"] == "response.compaction" and compacted["created_at"] > 0
+    assert compacted["usage"]["total_tokens"] > compacted["usage"]["output_tokens"] > 0
+    (item,) = compacted["output"]
     assert item["type"] == "compaction" and opened(item["encrypted_content"]) == TEXT
     params = core_of(model).added[-1][1]
     assert prompt(model).startswith("<|system|>a<|user|>I like cats<|assistant|>I see<|user|>Summ")
     assert params.max_tokens == compaction.MAX_SUMMARY and params.temperature == 0
-    assert ask(client, input="hi")["id"] != found["id"]
-    assert client.get(f"{RESPONSES}/{found['id']}").status_code == 404
+    assert ask(client, input="hi")["id"] != compacted["id"]
+    assert client.get(f"{RESPONSES}/{compacted['id']}").status_code == 404
 
 
 def test_a_summary_stands_for_the_conversation(client, model):
-    made = ask(client, COMPACT, input=[SYSTEM, USER, SAID])["output"]
-    assert [item["type"] for item in made] == ["message", "compaction"]
-    answer = ask(client, input=[*made, {"role": "user", "content": "so?"}])
+    compacted = ask(client, COMPACT, input=[SYSTEM, USER, SAID])["output"]
+    assert [item["type"] for item in compacted] == ["message", "compaction"]
+    answer = ask(client, input=[*compacted, {"role": "user", "content": "so?"}])
     stood = f"Summary of our conversation so far:\n\n{TEXT}"
     assert prompt(model) == f"<|system|>be brief<|user|>{stood}\n\nso?<|assistant|>"
     ask(client, input="and?", previous_response_id=answer["id"])
@@ -143,9 +143,11 @@ def test_a_summary_stands_for_the_conversation(client, model):
 
 
 def test_calls_without_results_stay(client, model):
-    made = ask(client, COMPACT, input=[USER, CALL, RESULT, {**CALL, "call_id": "c2"}])["output"]
-    assert [item["type"] for item in made] == ["compaction", "function_call"]
-    ask(client, input=[*made, {**RESULT, "call_id": "c2"}])
+    compacted = ask(client, COMPACT, input=[USER, CALL, RESULT, {**CALL, "call_id": "c2"}])[
+        "output"
+    ]
+    assert [item["type"] for item in compacted] == ["compaction", "function_call"]
+    ask(client, input=[*compacted, {**RESULT, "call_id": "c2"}])
     assert [m in prompt(model) for m in ("<tool_call>", "<|tool|>one")] == [True, True]
 
 
@@ -179,8 +181,8 @@ def test_what_cannot_be_summarized(client, fields, param):
 
 def test_no_summary_is_an_error(make):
     with client_of(create_app(MLCEngine.of(make("", context=8192)))) as client:
-        found = error(client.post(COMPACT, json={"model": "small", "input": "hi"}), 400)
-        assert found["code"] == "compaction_failed"
+        problem = error(client.post(COMPACT, json={"model": "small", "input": "hi"}), 400)
+        assert problem["code"] == "compaction_failed"
 
 
 def test_summaries_are_any_text():

@@ -51,5 +51,5 @@ def test_a_client(url, script, tmp_path):
     python = tmp_path / "venv" / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", *PACKAGES[script]]
     subprocess.run(install, check=True)
-    found = subprocess.run([python, HERE / script, url], capture_output=True, text=True)
-    assert found.stdout.strip() == "all is well", found.stdout + found.stderr
+    done = subprocess.run([python, HERE / script, url], capture_output=True, text=True)
+    assert done.stdout.strip() == "all is well", done.stdout + done.stderr

@@ -66,9 +66,9 @@ def test_thinking_text_and_calls_are_blocks(client, model):
 
 
 def test_a_stream_of_them_is_the_same(client):
-    whole = ask(client, **THINKS).json()
+    full = ask(client, **THINKS).json()
     streamed = collected([data for _, data in events(ask(client, stream=True, **THINKS).text)])
-    assert without_ids(streamed) == without_ids(whole)
+    assert without_ids(streamed) == without_ids(full)
 
 
 def test_nobody_gets_thinking_who_did_not_ask(client, model):
@@ -93,7 +93,7 @@ def test_an_answer_comes_back_with_results(client, model):
 
 
 @pytest.mark.parametrize(
-    ("choice", "held", "offered"),
+    ("choice", "constrained", "offered"),
     [
         ({"type": "auto"}, False, True),
         ({"type": "any"}, True, True),
@@ -101,12 +101,12 @@ def test_an_answer_comes_back_with_results(client, model):
         ({"type": "none"}, False, False),
     ],
 )
-def test_tool_choice(client, model, choice, held, offered):
+def test_tool_choice(client, model, choice, constrained, offered):
     client.post(
         "/v1/messages",
         json={"messages": HI, "max_tokens": 9, "tools": [TOOL], "tool_choice": choice},
     )
-    assert (core_of(model).added[-1][1].grammar is not None) == held
+    assert (core_of(model).added[-1][1].grammar is not None) == constrained
     assert ("weather" in prompt(model).split("<|user|>")[0]) == offered
 
 
@@ -165,23 +165,23 @@ def test_items_of_a_response(openai_client, model):
 
 
 def test_a_stream_of_items(openai_client):
-    found = list(
+    stream = list(
         openai_client.responses.create(
             model="small", input="weather?", tools=[FUNCTION], stream=True
         )
     )
-    for event in found:
+    for event in stream:
         EVENT.validate_python(event.to_dict())
-    output = found[-1].response.output
+    output = stream[-1].response.output
     assert kinds(output) == ["reasoning", "message", "function_call", "function_call"]
-    arguments = [e for e in found if e.type == "response.function_call_arguments.delta"]
+    arguments = [e for e in stream if e.type == "response.function_call_arguments.delta"]
     for index in (2, 3):
         text = "".join(e.delta for e in arguments if e.output_index == index)
         assert text == output[index].arguments
 
 
 @pytest.mark.parametrize(
-    ("choice", "held"),
+    ("choice", "constrained"),
     [
         ("required", True),
         ({"type": "function", "name": "weather"}, True),
@@ -197,7 +197,7 @@ def test_a_stream_of_items(openai_client):
         ("none", False),
     ],
 )
-def test_tool_choice_of_responses(client, model, choice, held):
+def test_tool_choice_of_responses(client, model, choice, constrained):
     sent = {"input": "weather?", "tools": [FUNCTION], "tool_choice": choice, "store": False}
     client.post("/v1/responses", json={**sent, "max_output_tokens": 9})
-    assert (core_of(model).added[-1][1].grammar is not None) == held
+    assert (core_of(model).added[-1][1].grammar is not None) == constrained

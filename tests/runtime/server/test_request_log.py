@@ -23,9 +23,9 @@ def lines(caplog):
     caplog.set_level(logging.INFO, access_log.NAME)
 
     def take():
-        found = [r.fields for r in caplog.records if r.name == access_log.NAME]
+        records = [r.fields for r in caplog.records if r.name == access_log.NAME]
         caplog.clear()
-        return found
+        return records
 
     return take
 
@@ -42,10 +42,10 @@ def test_a_clients_id_comes_back(client, lines):
     assert [line["request_id"] for line in lines()] == ["my-id/7"] * 2  # probes are not logged
 
 
-@pytest.mark.parametrize("asked", ["", "a b", "x" * 129, "a\tb", "é", '"'])
-def test_ids_that_no_log_should_hold_are_replaced(client, asked):
-    found = client.get("/health", headers={"X-Request-Id": asked.encode("latin-1")})
-    assert re.fullmatch(r"req-[0-9a-f]{24}", found.headers["x-request-id"])
+@pytest.mark.parametrize("request_id", ["", "a b", "x" * 129, "a\tb", "é", '"'])
+def test_ids_that_no_log_should_hold_are_replaced(client, request_id):
+    answer = client.get("/health", headers={"X-Request-Id": request_id.encode("latin-1")})
+    assert re.fullmatch(r"req-[0-9a-f]{24}", answer.headers["x-request-id"])
 
 
 def test_ids_differ(client):
@@ -146,7 +146,7 @@ def test_both_formats_of_a_running_server(tmp_path):
         if log_format == "text":
             assert re.search(rf"127\.0\.0\.1  POST {CHAT}  200  \d\.\d+ s  small \d+\+2 ", line)
         else:
-            found = [json.loads(line) for line in lines]  # all of them
-            (mine,) = [f for f in found if f.get("request_id") == "seven"]
+            records = [json.loads(line) for line in lines]  # all of them
+            (mine,) = [f for f in records if f.get("request_id") == "seven"]
             assert mine["output_tokens"] == 2 and mine["client"] == "127.0.0.1"
             assert mine["level"] == "info" and mine["time"].endswith("Z")

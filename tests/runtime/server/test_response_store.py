@@ -38,8 +38,8 @@ def test_bytes_are_those_of_what_is_there():
         store.put(("a", str(i % 7)), Sized(i % 50))
         store.pop(("a", str(i % 5)))
         store.change(("a", str(i % 3)), lambda entry: Sized(entry.size + 1))
-        held = [e.size for e in (store.get(("a", str(k))) for k in range(7)) if e]
-        assert store._bytes == sum(held) <= 100
+        sizes = [e.size for e in (store.get(("a", str(k))) for k in range(7)) if e]
+        assert store._bytes == sum(sizes) <= 100
 
 
 def test_what_is_larger_than_all_that_may_be_kept_is_not_kept():

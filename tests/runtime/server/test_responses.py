@@ -57,12 +57,12 @@ def test_a_response(client, model):
 
 
 def test_a_stream(client):
-    found = list(client.responses.create(model="small", input="the cat", stream=True))
-    for i, event in enumerate(found):
+    received = list(client.responses.create(model="small", input="the cat", stream=True))
+    for i, event in enumerate(received):
         EVENT.validate_python(event.to_dict())
         assert event.sequence_number == i
-    text = "".join(e.delta for e in found if e.type == "response.output_text.delta")
-    assert text == found[-1].response.output_text == TEXT
+    text = "".join(e.delta for e in received if e.type == "response.output_text.delta")
+    assert text == received[-1].response.output_text == TEXT
     with client.responses.stream(model="small", input="the cat") as stream:
         assert stream.get_final_response().output_text == TEXT
 
@@ -87,13 +87,13 @@ def test_items_become_messages(make):
     ]  # fmt: skip
     with live(model) as url, client_of(url) as client:
         ask(client, items)
-    found = json.loads(prompt(model).split("|")[0])
-    assert [m["role"] for m in found] == [
+    messages = json.loads(prompt(model).split("|")[0])
+    assert [m["role"] for m in messages] == [
         "system", "user", "assistant", "tool", "tool", "assistant", "assistant", "user"
     ]  # fmt: skip
-    assert (found[2]["content"], found[2]["reasoning_content"]) == ("Let me", "hm")
-    assert [c["id"] for c in found[2]["tool_calls"]] == ["c1", "c2"]
-    assert [m["content"] for m in found[3:]] == ["one", "two", "so", "it is", "and?"]
+    assert (messages[2]["content"], messages[2]["reasoning_content"]) == ("Let me", "hm")
+    assert [c["id"] for c in messages[2]["tool_calls"]] == ["c1", "c2"]
+    assert [m["content"] for m in messages[3:]] == ["one", "two", "so", "it is", "and?"]
 
 
 def test_an_answer_goes_on_from_one_before(client, model):
@@ -184,36 +184,40 @@ def test_clients_with_other_keys_see_nothing(model, tmp_path):
 
 
 def test_a_conversation(client, model):
-    made = client.conversations.create(
+    conversation = client.conversations.create(
         metadata={"topic": "a"}, items=[{"role": "user", "content": "the"}]
     )
-    Conversation.model_validate(made.to_dict())
-    answer = ask(client, "cat", conversation=made.id)
-    assert answer.conversation.id == made.id
-    ask(client, "sat", conversation={"id": made.id}, store=False)
+    Conversation.model_validate(conversation.to_dict())
+    answer = ask(client, "cat", conversation=conversation.id)
+    assert answer.conversation.id == conversation.id
+    ask(client, "sat", conversation={"id": conversation.id}, store=False)
     assert prompt(model) == (f"<|user|>the<|user|>cat<|assistant|>{TEXT}<|user|>sat<|assistant|>")
-    items = list(client.conversations.items.list(made.id, order="asc", limit=2))
+    items = list(client.conversations.items.list(conversation.id, order="asc", limit=2))
     assert [i.content[0].text for i in items] == ["the", "cat", TEXT, "sat", TEXT]
-    one = client.conversations.items.retrieve(items[0].id, conversation_id=made.id)
+    one = client.conversations.items.retrieve(items[0].id, conversation_id=conversation.id)
     assert one.to_dict() == items[0].to_dict()
-    client.conversations.items.delete(items[0].id, conversation_id=made.id)
-    client.conversations.items.create(made.id, items=[{"role": "user", "content": "on"}])
-    assert len(list(client.conversations.items.list(made.id))) == 5
-    changed = client.conversations.update(made.id, metadata={"topic": "b"})
-    assert client.conversations.retrieve(made.id).metadata == {"topic": "b"} == changed.metadata
-    assert client.conversations.delete(made.id).deleted
+    client.conversations.items.delete(items[0].id, conversation_id=conversation.id)
+    client.conversations.items.create(conversation.id, items=[{"role": "user", "content": "on"}])
+    assert len(list(client.conversations.items.list(conversation.id))) == 5
+    changed = client.conversations.update(conversation.id, metadata={"topic": "b"})
+    assert (
+        client.conversations.retrieve(conversation.id).metadata
+        == {"topic": "b"}
+        == changed.metadata
+    )
+    assert client.conversations.delete(conversation.id).deleted
     with pytest.raises(openai.NotFoundError):
-        ask(client, conversation=made.id)
+        ask(client, conversation=conversation.id)
 
 
 def test_a_stream_that_fails_says_so_last(client, model):
     core_of(model).fail_with = "the device is gone"
-    found = list(client.responses.create(model="small", input="a", stream=True))
-    EVENT.validate_python(found[-1].to_dict())
-    assert found[-1].type == "response.failed"
-    assert found[-1].response.error.message == "the device is gone"
+    stream = list(client.responses.create(model="small", input="a", stream=True))
+    EVENT.validate_python(stream[-1].to_dict())
+    assert stream[-1].type == "response.failed"
+    assert stream[-1].response.error.message == "the device is gone"
     with pytest.raises(openai.NotFoundError):
-        client.responses.retrieve(found[-1].response.id)
+        client.responses.retrieve(stream[-1].response.id)
 
 
 def test_logprobs(client):
@@ -242,10 +246,10 @@ def test_the_oldest_turns_are_left_out(client):
     turns = [{"role": "user", "content": f"{i} " + "the cat " * 400} for i in range(8)]
     with pytest.raises(openai.BadRequestError, match="truncation"):
         ask(client, input=turns)
-    made = ask(client, input=turns, truncation="auto")
-    assert made.truncation == "auto"
+    answer_cut = ask(client, input=turns, truncation="auto")
+    assert answer_cut.truncation == "auto"
     later = [ask(client, input=turns[i:]) for i in (6, 7)]
-    assert made.usage.input_tokens in [answer.usage.input_tokens for answer in later]
+    assert answer_cut.usage.input_tokens in [answer.usage.input_tokens for answer in later]
     assert later[0].truncation == "disabled"
 
 

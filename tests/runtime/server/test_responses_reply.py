@@ -59,13 +59,13 @@ def reply(keep=lambda response: None):
     return ResponseReply(lambda about: HEAD, keep)
 
 
-def streamed(made, deltas):
-    chunks = [*made.opening(USAGE, RUNNING), *(c for d in deltas for c in made.chunks(d))]
-    found = [*chunks, *made.closing(USAGE, TIMINGS)]
-    for i, event in enumerate(found):
+def streamed(writer, deltas):
+    chunks = [*writer.opening(USAGE, RUNNING), *(c for d in deltas for c in writer.chunks(d))]
+    events_written = [*chunks, *writer.closing(USAGE, TIMINGS)]
+    for i, event in enumerate(events_written):
         EVENT.validate_python(event)
         assert event["sequence_number"] == i
-    return found
+    return events_written
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_order_of_events(parts, finish, expected, last):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_stream_adds_up_to_the_whole(seed):
+def test_a_stream_adds_up_to_the_full_response(seed):
     rng = random.Random(seed)
     parts = [*THOUGHT, *SAID, *CALL, CallEnd(True), *OTHER]
     deltas = []
@@ -106,12 +106,12 @@ def test_a_stream_adds_up_to_the_whole(seed):
     deltas[-1].finish = "tool_calls"
     events = streamed(reply(), deltas)
     together = Delta(joined([p for d in deltas for p in d.parts]), finish="tool_calls")
-    made = reply()
-    made.opening(USAGE, RUNNING)
-    whole = made.full_response(together, USAGE, TIMINGS)
-    Response.model_validate(whole)
+    writer = reply()
+    writer.opening(USAGE, RUNNING)
+    full = writer.full_response(together, USAGE, TIMINGS)
+    Response.model_validate(full)
     output = events[-1]["response"]["output"]
-    assert [without_id(i) for i in output] == [without_id(i) for i in whole["output"]]
+    assert [without_id(i) for i in output] == [without_id(i) for i in full["output"]]
     assert [i["type"] for i in output] == ["reasoning", "message", "function_call", "function_call"]
     assert [i["arguments"] for i in output[2:]] == ['{"city": "Rome"}', "{}"]
     check_items(events, output)
@@ -154,10 +154,10 @@ def test_logprobs_go_with_the_text_they_belong_to():
     assert content["logprobs"][0]["top_logprobs"][1]["token"] == "bytes:\\xe4"
 
 
-def test_what_is_whole_is_kept_once():
+def test_what_is_complete_is_kept_once():
     kept = []
-    made = reply(kept.append)
-    streamed(made, [Delta([Text("a")], finish="stop")])
+    writer = reply(kept.append)
+    streamed(writer, [Delta([Text("a")], finish="stop")])
     assert len(kept) == 1 and kept[0]["output"][0]["content"][0]["text"] == "a"
     failing = reply(kept.append)
     failing.opening(USAGE, RUNNING)

@@ -80,14 +80,14 @@ def test_how_messages_were_adapted_is_named(make):
 
 def test_events_are_those_of_a_stream(url):
     _, _, text = post(url, PATH, {"model": "small", "input": "hi", "stream": True})
-    told = list(dict.fromkeys(kind for kind, _ in events(text)))  # deltas come as they may
+    kinds = list(dict.fromkeys(kind for kind, _ in events(text)))  # deltas come as they may
     with SocketClient(url) as client:
         for _ in range(2):  # numbers begin anew with each response
             client.send(input="hi")
-            found = client.turn()
-            assert list(dict.fromkeys(event["type"] for event in found)) == told
-            assert [event["sequence_number"] for event in found] == list(range(len(found)))
-            assert found[-1]["response"]["output"][0]["content"][0]["text"] == TEXT
+            turn = client.turn()
+            assert list(dict.fromkeys(event["type"] for event in turn)) == kinds
+            assert [event["sequence_number"] for event in turn] == list(range(len(turn)))
+            assert turn[-1]["response"]["output"][0]["content"][0]["text"] == TEXT
 
 
 def test_messages_are_answered_one_after_the_other(url, model):
@@ -95,9 +95,9 @@ def test_messages_are_answered_one_after_the_other(url, model):
         for text in "abc":
             client.send(input=text)
         for _ in "abc":
-            found = client.turn()
-            assert found[0]["type"] == "response.created"
-            assert len({e["response"]["id"] for e in found if "response" in e}) == 1
+            turn = client.turn()
+            assert turn[0]["type"] == "response.created"
+            assert len({e["response"]["id"] for e in turn if "response" in e}) == 1
         assert [prompt(model, i) for i in (-3, -2, -1)] == [
             f"<|user|>{text}<|assistant|>" for text in "abc"
         ]
@@ -158,8 +158,8 @@ def test_a_failure_elsewhere_ends_nothing(url):
         client.text("{")
         client.event()
         assert client.ask(input="b", temperature=9)["type"] == "error"
-        found = client.ask(input="b", previous_response_id=first["id"], store=False)
-        assert found["status"] == "completed"
+        answer = client.ask(input="b", previous_response_id=first["id"], store=False)
+        assert answer["status"] == "completed"
 
 
 REFUSED = [
@@ -179,8 +179,8 @@ def test_what_is_refused_leaves_the_connection(url):
     with SocketClient(url) as client:
         for message, code in REFUSED:
             client.text(message)
-            status, found = code_of(client.event())
-            assert 400 <= status < 500 and found == code, message
+            status, error_code = code_of(client.event())
+            assert 400 <= status < 500 and error_code == code, message
         assert client.ask(input="a", stream=True)["status"] == "completed"
 
 
@@ -230,9 +230,9 @@ def test_too_many_messages_end_the_connection(make):
 
 def test_a_summary_begins_a_new_chain(url, model):
     body = {"model": "small", "input": [{"role": "user", "content": "a"}]}
-    made = json.loads(post(url, f"{PATH}/compact", body)[2])["output"]
+    summary = json.loads(post(url, f"{PATH}/compact", body)[2])["output"]
     with SocketClient(url) as client:
-        client.ask(input=[*made, {"role": "user", "content": "b"}], store=False)
+        client.ask(input=[*summary, {"role": "user", "content": "b"}], store=False)
         assert TEXT in prompt(model) and prompt(model).endswith("b<|assistant|>")
 
 
@@ -313,8 +313,8 @@ def test_a_turn_has_the_time_of_a_request(make):
     model = make(None, **LONG)
     with live(model) as url, SocketClient(url, X_Request_Timeout="0.3") as client:
         for _ in range(2):
-            found = client.ask(input="a")
-            assert found["status"] == "failed" and "0.3 s" in found["error"]["message"]
+            answer = client.ask(input="a")
+            assert answer["status"] == "failed" and "0.3 s" in answer["error"]["message"]
         freed(model)
 
 
@@ -354,11 +354,11 @@ def test_log_and_metrics_have_each_turn(model, caplog):
     for method, status in (("GET", 101), ("POST", 200), ("POST", 400)):
         labels = f'method="{method}",path="{PATH}",status="{status}"'
         assert f"wherry_http_requests_total{{{labels}}} 1.0" in page
-    found = [r.fields for r in caplog.records if getattr(r, "fields", {}).get("path") == PATH]
-    assert [line["status"] for line in found] == [101, 200, 400]
-    assert found[0]["request_id"] == "mine" and found[1]["output_tokens"] > 0
-    assert len({line["request_id"] for line in found}) == 3
-    assert failed["error"]["headers"]["X-Request-Id"] == found[2]["request_id"]
+    records = [r.fields for r in caplog.records if getattr(r, "fields", {}).get("path") == PATH]
+    assert [line["status"] for line in records] == [101, 200, 400]
+    assert records[0]["request_id"] == "mine" and records[1]["output_tokens"] > 0
+    assert len({line["request_id"] for line in records}) == 3
+    assert failed["error"]["headers"]["X-Request-Id"] == records[2]["request_id"]
 
 
 def test_other_paths_have_no_sockets(url):

@@ -25,7 +25,7 @@ from ..served import PACKAGES, served
 from .asking import CHAT, HI, get, post
 
 # An answer ends when the test writes a line.
-HELD = """
+SLOW_SERVER = """
 import sys, threading
 from tests.runtime.conftest import core_of, make_model
 from wherry.runtime import MLCEngine, serve
@@ -39,7 +39,7 @@ print("ended", flush=True)
 """
 
 
-def start(options="", script=HELD, **fields):
+def start(options="", script=SLOW_SERVER, **fields):
     process = subprocess.Popen(
         [sys.executable, "-c", script.format(options=options, **fields)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", ".", *PACKAGES])},
@@ -60,7 +60,7 @@ def asking(url, texts, **fields):
     return thread
 
 
-def is_asked(url):
+def has_request(url):
     return json.loads(get(url, "/stats")[2])["requests"]["active"]
 
 
@@ -72,7 +72,7 @@ def test_a_draining_server_answers_probes_and_refuses_the_rest():
     process, url = start()
     answers = []
     thread = asking(url, answers)
-    until(lambda: is_asked(url))
+    until(lambda: has_request(url))
     process.send_signal(signal.SIGTERM)
     until(lambda: drains(url))
     assert get(url, "/health")[0] == 200
@@ -101,11 +101,11 @@ def test_without_requests_it_ends_at_once():
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_ends_what_is_under_way(second):
+def test_a_second_signal_ends_running_requests(second):
     process, url = start()
     answers = []
     thread = asking(url, answers, stream=True)
-    until(lambda: is_asked(url))
+    until(lambda: has_request(url))
     process.send_signal(signal.SIGTERM)
     until(lambda: drains(url))
     begun = time.monotonic()
@@ -143,7 +143,7 @@ def test_an_engine_that_holds_everything_ends_the_process_too():
     assert process.returncode == 1
 
 
-def test_a_hung_engine_is_said_and_ends_the_process_where_that_is_asked():
+def test_a_hung_engine_is_said_and_ends_the_process_on_request():
     process, url = start("exit_when_stuck=True", HANG, core="step_seconds=1000")
     answers = []
     thread = asking(url, answers, stream=True)
@@ -240,11 +240,11 @@ def test_serve_ends_in_a_thread_too(make):
     """Where there are no signals."""
     ready = threading.Event()
     model = make()
-    found = []
+    urls = []
 
     def run():
-        serve(MLCEngine.of(model), port=0, on_ready=lambda url: (found.append(url), ready.set()))
+        serve(MLCEngine.of(model), port=0, on_ready=lambda url: (urls.append(url), ready.set()))
 
     threading.Thread(target=run, daemon=True).start()
     assert ready.wait(20)
-    assert get(found[0], "/health")[0] == 200
+    assert get(urls[0], "/health")[0] == 200

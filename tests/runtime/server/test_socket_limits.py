@@ -59,7 +59,7 @@ def test_large_messages(serving):
             ended(client, 413, "request_too_large", 1009)
 
 
-def test_many_messages_that_are_not_whole(serving):
+def test_many_messages_that_are_not_complete(serving):
     with serving(max_body=10_000) as url:
         clients = [SocketClient(url) for _ in range(socket_protocol.UNREAD + 1)]
         for client in clients:
@@ -173,15 +173,15 @@ def test_a_server_that_ends_lets_the_turn_end():
             SocketClient(url)
         assert e.value.status == 503
         print(file=process.stdin, flush=True)  # ends the turn
-        found = busy.turn()
-        assert found[-1]["type"] == "response.completed"
+        turn = busy.turn()
+        assert turn[-1]["type"] == "response.completed"
         for client in (busy, idle):
             assert client.event() is None and client.code == 1012
         assert process.communicate(timeout=10)[0].endswith("ended\n")
         assert process.returncode == 0
 
 
-def test_a_turn_past_the_drain_is_told():
+def test_a_turn_past_the_drain_is_ended():
     process, url = start(options="drain_seconds=1")
     with SocketClient(url) as client:
         client.send(input="a")

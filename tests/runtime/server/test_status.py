@@ -18,10 +18,10 @@ def test_the_address_of_clients_tells_what_is_there(make):
     client = client_of(create_app(MLCEngine.of(make()), api_key="k"))
     assert client.get("/v1").status_code == 401
     for path in ("/v1", "/v1/"):
-        found = client.get(path, headers={"Authorization": "Bearer k"}).json()
-        assert found["server"] == "wherry" and found["models"] == [found["model"]]
-        assert "POST /v1/chat/completions" in found["endpoints"]
-        assert all(" /v1" in endpoint for endpoint in found["endpoints"])
+        info = client.get(path, headers={"Authorization": "Bearer k"}).json()
+        assert info["server"] == "wherry" and info["models"] == [info["model"]]
+        assert "POST /v1/chat/completions" in info["endpoints"]
+        assert all(" /v1" in endpoint for endpoint in info["endpoints"])
 
 
 def test_ready_without_a_key(make):

@@ -65,15 +65,15 @@ class Tracer(trace.Tracer):
 @pytest.fixture
 def spans(monkeypatch):
     """Name of a tracer -> its spans."""
-    found: dict[str, list[Span]] = {}
+    recorded: dict[str, list[Span]] = {}
 
     class Provider(trace.TracerProvider):
         def get_tracer(self, name, *_, **__):
-            return Tracer(name, found)
+            return Tracer(name, recorded)
 
     provider = Provider()
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    return found
+    return recorded
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -94,7 +94,7 @@ def test_a_span_for_an_answer(make, spans, stream):
     assert not [v for v in span.attributes.values() if "the cat" in str(v) or "one two" in str(v)]
 
 
-def test_what_makes_no_answer_has_no_span_of_ours(make, spans):
+def test_what_makes_no_answer_has_no_span(make, spans):
     client = client_of(create_app(MLCEngine.of(make())))
     client.get("/health")
     client.post(CHAT, json={})

@@ -31,8 +31,8 @@ WORST = 0.2  # seconds that a plain chat may wait on a machine that does nothing
 @pytest.fixture
 def server(tmp_path):
     keys = file_of(tmp_path, "keys:\n" + entry("ann", ANN) + entry("bob", BOB))
-    with served(tmp_path, script=SERVE.format(keys=str(keys))) as made:
-        yield made
+    with served(tmp_path, script=SERVE.format(keys=str(keys))) as running:
+        yield running
 
 
 def ask(server, key, **fields):
@@ -89,8 +89,8 @@ def test_equal_schemas_cost_one_compilation(server):
     _, _, once = ask(server, ANN, **costly("x"))
     with ThreadPoolExecutor(8) as pool:
         begin = time.monotonic()
-        asked = [pool.submit(ask, server, ANN, **costly("y")) for _ in range(8)]
-        statuses = {f.result()[0] for f in asked}
+        requests = [pool.submit(ask, server, ANN, **costly("y")) for _ in range(8)]
+        statuses = {f.result()[0] for f in requests}
         together = time.monotonic() - begin
     print(f"one {once:.1f} s, eight {together:.1f} s")
     assert len(statuses) == 1 and together < 2 * once + 1

@@ -74,7 +74,7 @@ def server(tmp_path_factory):
     backend = small_tokenizers.byte_level()
     tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
     library = scripted.build(folder / "model.so", "m", PAUSE)
-    speech = scripted.ScriptedText(
+    scripted_text = scripted.ScriptedText(
         tokenizer=backend,
         template=TEMPLATE,
         special={"eos_token": "</s>"},
@@ -83,15 +83,17 @@ def server(tmp_path_factory):
         prompt=1,
         max_batch=32,
     )
-    made = scripted.write(folder / "m", library, "m", speech)
-    with served(folder, script=SERVE.format(folder=str(made))) as server:
+    model_folder = scripted.write(folder / "m", library, "m", scripted_text)
+    with served(folder, script=SERVE.format(folder=str(model_folder))) as server:
         yield server
 
 
 def ask(server, requests) -> int:
     """Bytes of all answers."""
-    told = json.dumps([server.host, server.port, requests])
-    done = subprocess.run([sys.executable, "-c", ASK], input=told, text=True, capture_output=True)
+    message = json.dumps([server.host, server.port, requests])
+    done = subprocess.run(
+        [sys.executable, "-c", ASK], input=message, text=True, capture_output=True
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return int(done.stdout)
 
@@ -107,28 +109,28 @@ def idle(tmp_path_factory):
 @pytest.mark.parametrize("mix", MIXES)
 def test_others_are_answered_at_once(server, idle, mix):
     """The bar: 99 of 100 within 50 ms, all within half a second, beyond what the machine takes."""
-    before, found = server.peak, []
+    before, waits_of_runs = server.peak, []
     for _ in range(3):
         waits: list[float] = []
         own = idle.waits(lambda w=waits: w.extend(server.waits(lambda: ask(server, MIXES[mix]))))
         p99, idle_p99 = (quantiles(times, n=100)[98] for times in (waits, own))
-        found.append((p99, max(waits), idle_p99, max(own)))
+        waits_of_runs.append((p99, max(waits), idle_p99, max(own)))
         if p99 <= 0.05 + 2 * idle_p99 and max(waits) <= 0.5 + 2 * max(own):
             break
     else:
-        pytest.fail(f"p99 and worst, and those of an idle server, of three runs: {found}")
-    print(mix, found[-1])
+        pytest.fail(f"p99 and worst, and those of an idle server, of three runs: {waits_of_runs}")
+    print(mix, waits_of_runs[-1])
     assert server.peak - before < 400 * 2**20
 
 
 @pytest.mark.nightly
 def test_five_thousand_tokens_a_second(server):
     """Of one core's time: the machine may have others for the model, and for the clients."""
-    asked = MIXES["streams"]
-    ask(server, asked)
+    load = MIXES["streams"]
+    ask(server, load)
     best = 0.0
     for _ in range(3):
         begin = server.cpu_seconds
-        ask(server, asked)
+        ask(server, load)
         best = max(best, 32 * TOKENS / (server.cpu_seconds - begin))
     assert best >= 5000

@@ -56,11 +56,11 @@ def hermes(name: str, arguments: str = "{}") -> str:
 
 def kimi(*calls: tuple[str, str]) -> str:
     """Headers and arguments as Kimi writes them."""
-    made = (
+    calls_text = (
         f"<|tool_call_begin|>{header}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>"
         for header, arguments in calls
     )
-    return f"<|tool_calls_section_begin|>{''.join(made)}<|tool_calls_section_end|>"
+    return f"<|tool_calls_section_begin|>{''.join(calls_text)}<|tool_calls_section_end|>"
 
 
 def coder(inner: str) -> str:
@@ -70,13 +70,13 @@ def coder(inner: str) -> str:
 
 def dsml(*arguments: tuple[str, bool, str]) -> str:
     """A call of get_weather as DeepSeek V3.2 writes it."""
-    made = "".join(
+    parameters = "".join(
         f'<｜DSML｜parameter name="{key}" string="{str(text).lower()}">{value}</｜DSML｜parameter>\n'
         for key, text, value in arguments
     )
     return (
         '<｜DSML｜function_calls>\n<｜DSML｜invoke name="get_weather">\n'
-        f"{made}</｜DSML｜invoke>\n</｜DSML｜function_calls>"
+        f"{parameters}</｜DSML｜invoke>\n</｜DSML｜function_calls>"
     )
 
 
@@ -310,7 +310,7 @@ SLIPS = [
 ]
 
 
-def found(message: Any) -> tuple[str, str, list[tuple[str, Any]]]:
+def fields_of(message: Any) -> tuple[str, str, list[tuple[str, Any]]]:
     """The text, reasoning and calls of a message as a row has them."""
     calls = []
     for call in message.calls:

@@ -55,7 +55,7 @@ ASK = [{"role": "user", "content": "x"}]
 @pytest.fixture
 def engine():
     """An engine whose model writes a text; `special` are further special tokens."""
-    made = []
+    models = []
 
     def build(text="", *, template=TEMPLATE, specials=(), words=(), seconds=0.0, **options):
         backend = small_tokenizers.byte_level()
@@ -65,11 +65,11 @@ def engine():
         script = saying(tokenizer.encode(text), backend.token_to_id("</s>"))
         core = FakeCore(script, context=4096, pages=8192, step_seconds=seconds)
         model = LoadedModel("small", core, SideFiles(tokenizer, ChatTemplate(template)), **options)
-        made.append(model)
+        models.append(model)
         return MLCEngine.of(model)
 
     yield build
-    for model in made:
+    for model in models:
         model.close()
 
 
@@ -86,9 +86,9 @@ def prompt_of(engine) -> str:
 def test_calls_in_openais_shape(engine):
     choice = ask(engine(f"I look.\n{CALL}{NOW}")).choices[0]
     assert choice.finish_reason == "tool_calls"
-    made = choice.message.model_dump()
-    assert made["content"] == "I look."
-    first, second = made["tool_calls"]
+    dumped = choice.message.model_dump()
+    assert dumped["content"] == "I look."
+    first, second = dumped["tool_calls"]
     assert first["type"] == "function"
     assert first["function"] == {"name": "weather", "arguments": '{"city": "Oslo"}'}
     assert second["function"] == {"name": "now", "arguments": "{}"}
@@ -124,23 +124,23 @@ def test_calls_stream_as_they_grow(engine):
 def test_openais_accumulator_joins_chunks(engine, words, said, logprobs):
     """Also where a token has a name and the first of its arguments, or several calls."""
     it = engine(f"{said}{CALL}{NOW}", words=words)
-    wanted = ask(it).choices[0].message
+    expected = ask(it).choices[0].message
     state = ChatCompletionStreamState(input_tools=TOOLS)
     for chunk in ask(it, stream=True, logprobs=logprobs):
-        made = chunk.model_dump()
-        delta = made["choices"][0]["delta"]
+        dumped = chunk.model_dump()
+        delta = dumped["choices"][0]["delta"]
         assert delta.get("content") != ""  # "" and null are two messages
         indexes = [call["index"] for call in delta.get("tool_calls", ())]
         assert len(set(indexes)) == len(indexes)
-        list(state.handle_chunk(ChatCompletionChunk.model_validate(made)))
-    found = state.get_final_completion().choices[0].message
-    assert found.content == wanted.content == (said or None)
-    assert [(c.type, c.function.name, c.function.arguments) for c in found.tool_calls] == [
-        ("function", c.function.name, c.function.arguments) for c in wanted.tool_calls
+        list(state.handle_chunk(ChatCompletionChunk.model_validate(dumped)))
+    joined = state.get_final_completion().choices[0].message
+    assert joined.content == expected.content == (said or None)
+    assert [(c.type, c.function.name, c.function.arguments) for c in joined.tool_calls] == [
+        ("function", c.function.name, c.function.arguments) for c in expected.tool_calls
     ]
 
 
-def test_what_the_model_is_told(engine):
+def test_what_the_model_is_given(engine):
     it = engine(CALL)
     history = [
         {"role": "developer", "content": "be kind"},
@@ -162,9 +162,9 @@ def test_what_the_model_is_told(engine):
     ]
     ask(it, messages=history)
     prompt = prompt_of(it)
-    told = json.loads(prompt.split("<|system|>")[1])
-    assert told["function"]["name"] == "weather"
-    assert told["function"]["description"] == ""
+    function_tool = json.loads(prompt.split("<|system|>")[1])
+    assert function_tool["function"]["name"] == "weather"
+    assert function_tool["function"]["description"] == ""
     assert "<|system|>be kind<|user|>ab<|assistant|><think>hm</think>" in prompt
     assert '<tool_call>{"name": "weather", "arguments": {"city": "Oslo"}}</tool_call>' in prompt
     assert '{"name": "now", "arguments": "{bad"}' in prompt  # as the model wrote it

@@ -120,8 +120,8 @@ def random_outputs(grammar, family, count, seed, marks=()) -> list[bytes]:
     rng = random.Random(seed)
     marks = [m.encode() for m in (*family.markers, *marks) if m]
     marks = [] if family.channels else marks  # its marks are tokens, never text
-    made = (written(walk(grammar), rng, marks) for _ in range(count))
-    return [text for text in made if text is not None]
+    texts = (written(walk(grammar), rng, marks) for _ in range(count))
+    return [text for text in texts if text is not None]
 
 
 def written(at, rng, marks) -> bytes | None:
@@ -199,7 +199,7 @@ def test_reasoning_comes_first_and_is_free(family):
 
 
 @every_family
-def test_among_text_calls_alone_are_held(family):
+def test_among_text_calls_alone_are_constrained(family):
     """tool_choice "auto" with strict tools: words are free; from a begin mark on it is a call."""
     if family.channels:
         return
@@ -252,14 +252,14 @@ def test_harmony_among_channels():
 
 def test_a_schema_after_reasoning():
     base = Constraint("json_schema", json.dumps({"const": [1]}), "response_format")
-    made = enforcement(None, THINK, opened=True).base_or_calls(base)
-    walk = walk_of(compiled(made))
+    enforced = enforcement(None, THINK, opened=True).base_or_calls(base)
+    walk = walk_of(compiled(enforced))
     for byte in b"hm</think>[1]":
         assert byte in walk.allowed()
         walk.accept(byte)
     assert enforcement(None).base_or_calls(base) is base
-    made = enforcement(None, THINK).base_or_calls(base)
-    assert {chr(t) for t in walk_of(compiled(made)).allowed()} == {"<", "["}
+    enforced = enforcement(None, THINK).base_or_calls(base)
+    assert {chr(t) for t in walk_of(compiled(enforced)).allowed()} == {"<", "["}
 
 
 @pytest.mark.parametrize(
@@ -272,9 +272,9 @@ def test_a_schema_after_reasoning():
 )
 def test_a_constraint_or_calls(base):
     """Tools with another constraint: the output is either."""
-    made = enforcement(named("hermes")).base_or_calls(base, FUNCTIONS, several=False)
-    assert made.param == base.param
-    texts = outputs(compiled(made), 40, seed=1)
+    enforced = enforcement(named("hermes")).base_or_calls(base, FUNCTIONS, several=False)
+    assert enforced.param == base.param
+    texts = outputs(compiled(enforced), 40, seed=1)
     calls = [t for t in texts if t.startswith(b"<tool_call>")]
     assert calls and len(calls) < len(texts)
     for text in calls:
@@ -358,9 +358,9 @@ def test_nothing_is_added_to_an_object_that_is_left_open():
 
 def test_marks_that_are_special_tokens():
     ids = {"<tool_call>": 256}
-    made = Enforcement(named("hermes"), None, False, ids.get)
-    text = made.calls(FUNCTIONS[1:], several=False).text
+    enforced = Enforcement(named("hermes"), None, False, ids.get)
+    text = enforced.calls(FUNCTIONS[1:], several=False).text
     assert "<[256]>" in text
     assert '"<tool_call>' not in text
-    free = made.text_or_calls(FUNCTIONS[1:], several=True).text
+    free = enforced.text_or_calls(FUNCTIONS[1:], several=True).text
     assert "lazy" not in free

@@ -24,7 +24,7 @@ from ...support.readers import (
     opened,
     thoughts_of,
 )
-from .slips import SLIPS, Slip, found
+from .slips import SLIPS, Slip, fields_of
 from .written import WRITTEN, Written
 
 WEATHER = {
@@ -38,8 +38,8 @@ WEATHER = {
 }
 TOOLS = Tools({"get_weather": WEATHER, "now": {"type": "object", "properties": {}}})
 NOW = {"type": "function", "function": {"name": "now"}}
-HELD = Tools(TOOLS.schemas, constrained=True)
-ASKED = {"city": "Paris", "days": 3, "tags": ['a "b"', "é"]}
+CONSTRAINED = Tools(TOOLS.schemas, constrained=True)
+ARGUMENTS = {"city": "Paris", "days": 3, "tags": ['a "b"', "é"]}
 every_model = pytest.mark.parametrize("w", WRITTEN, ids=lambda w: w.model)
 
 
@@ -71,7 +71,7 @@ def test_the_template_tells_the_family(w):
 def test_calls_and_reasoning(w):
     message = message_of(read(w))
     assert [c.name for c in message.calls] == ["get_weather", "now"][: w.calls]
-    assert json.loads(message.calls[0].arguments) == ASKED
+    assert json.loads(message.calls[0].arguments) == ARGUMENTS
     assert all(json.loads(c.arguments) == {} for c in message.calls[1:])
     assert message.text == ""
     assert message.reasoning == w.reasoning
@@ -79,17 +79,17 @@ def test_calls_and_reasoning(w):
 
 @every_model
 def test_how_it_is_cut_changes_nothing(w):
-    whole = read(w)
-    assert read(w, list(w.output)) == whole
+    full = read(w)
+    assert read(w, list(w.output)) == full
     rng = random.Random(w.model)
     for _ in range(20):
         cuts = sorted(rng.sample(range(len(w.output)), 5))
         pieces = [w.output[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
-        assert read(w, pieces) == whole
+        assert read(w, pieces) == full
 
 
 @every_model
-def test_what_has_streamed_is_a_beginning_of_the_whole(w):
+def test_what_has_streamed_is_a_beginning_of_the_full_output(w):
     """At every character: names, arguments and texts so far are beginnings of the final ones."""
     final = message_of(read(w))
     parser, parts = parser_of(w), []
@@ -98,9 +98,9 @@ def test_what_has_streamed_is_a_beginning_of_the_whole(w):
         now = message_of(parts)
         assert final.text.startswith(now.text)
         assert final.reasoning.startswith(now.reasoning)
-        for call, whole in zip(now.calls, final.calls, strict=False):
-            assert call.name == whole.name
-            assert whole.arguments.startswith(call.arguments)
+        for call, full in zip(now.calls, final.calls, strict=False):
+            assert call.name == full.name
+            assert full.arguments.startswith(call.arguments)
     ended = [p.index for p in parts + parser.finish() if isinstance(p, CallEnd) and p.complete]
     assert ended == list(range(w.calls))
 
@@ -115,8 +115,8 @@ def test_an_output_that_is_cut_off_loses_nothing(w):
         begun = [p for p in parts if isinstance(p, CallBegin)]
         ended = [p for p in parts if isinstance(p, CallEnd)]
         assert [p.index for p in begun] == [p.index for p in ended] == list(range(len(begun)))
-        for call, whole in zip(now.calls, final.calls, strict=False):
-            assert whole.arguments.startswith(call.arguments) or not ended[-1].complete
+        for call, full in zip(now.calls, final.calls, strict=False):
+            assert full.arguments.startswith(call.arguments) or not ended[-1].complete
         if not now.calls and not named(w.family).channels:
             thoughts = thoughts_of("\n".join(w.signs))
             marks = (thoughts.begin, thoughts.end) if thoughts else ()
@@ -149,7 +149,7 @@ def test_text_before_and_after_calls(w):
     message = message_of(read(with_words, list(with_words.output)))
     assert message.text.strip() == said.rstrip()
     assert len(message.calls) == w.calls
-    assert json.loads(message.calls[0].arguments) == ASKED
+    assert json.loads(message.calls[0].arguments) == ARGUMENTS
 
 
 @every_model
@@ -214,13 +214,13 @@ def check_junk(family: str, seed: int, times: int) -> None:
     for _ in range(times):
         output = "".join(rng.choices(words, k=rng.randrange(1, 25)))
         w = Written("", family, ("</think>",), rng.choice(["", "<think>"]), output)
-        whole = read(w)
-        assert read(w, list(output)) == whole, output
-        begun = [p.index for p in whole if isinstance(p, CallBegin)]
-        ended = [p.index for p in whole if isinstance(p, CallEnd)]
+        parts = read(w)
+        assert read(w, list(output)) == parts, output
+        begun = [p.index for p in parts if isinstance(p, CallBegin)]
+        ended = [p.index for p in parts if isinstance(p, CallEnd)]
         assert begun == ended == list(range(len(begun))), output
         if not begun and not form.channels:
-            shown = "".join(getattr(p, "text", "") for p in whole)
+            shown = "".join(getattr(p, "text", "") for p in parts)
             for mark in ("<think>", "</think>", *form.silent):
                 output, shown = output.replace(mark, ""), shown.replace(mark, "")
             assert "".join(shown.split()) == "".join(output.split())
@@ -246,11 +246,11 @@ def check_damaged(w: Written, seed: int, times: int) -> int:
         damaged = w._replace(output=w.output[:a] + middle + w.output[b:])
         if not damaged.output:
             continue
-        whole = read(damaged)
-        assert read(damaged, list(damaged.output)) == whole, damaged.output
-        begun = [p.index for p in whole if isinstance(p, CallBegin)]
+        parts = read(damaged)
+        assert read(damaged, list(damaged.output)) == parts, damaged.output
+        begun = [p.index for p in parts if isinstance(p, CallBegin)]
         assert (
-            begun == [p.index for p in whole if isinstance(p, CallEnd)] == list(range(len(begun)))
+            begun == [p.index for p in parts if isinstance(p, CallEnd)] == list(range(len(begun)))
         )
         called += bool(begun)
     return called
@@ -376,8 +376,8 @@ def test_odd_calls(family, output, arguments):
     if arguments is not None:
         assert message.calls[0].arguments == arguments
     elif family == "pythonic":
-        found = {"a": -1.5, "b": [1, 2], "c": {"k": None}, "d": "x y"}
-        assert json.loads(message.calls[0].arguments) == found
+        expected = {"a": -1.5, "b": [1, 2], "c": {"k": None}, "d": "x y"}
+        assert json.loads(message.calls[0].arguments) == expected
     else:
         assert json.loads(message.calls[0].arguments) == {"a": None, "b": {"c": [True, "}"]}}
 
@@ -393,15 +393,15 @@ def test_slips(slip):
     w = slipped(slip)
     parser = parser_of(w)
     message = message_of([*parser.push(w.output), *parser.finish()])
-    assert found(message) == (slip.text, slip.reasoning, list(slip.calls))
+    assert fields_of(message) == (slip.text, slip.reasoning, list(slip.calls))
     assert tuple(c.id for c in message.calls) == slip.ids or not slip.ids
-    whole = read(w)
-    assert read(w, list(w.output)) == whole
+    full = read(w)
+    assert read(w, list(w.output)) == full
     rng = random.Random(slip.what)
     for _ in range(5):
         cuts = sorted(rng.sample(range(len(w.output)), 4))
         assert read(w, [w.output[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]) == (
-            whole
+            full
         )
 
 
@@ -413,16 +413,16 @@ def test_what_a_grammar_holds_is_read_as_it_says():
         ("hermes", think, f"Hm. {amid}"),
         ("llama", None, 'So {"name": "now", "parameters": {}}'),
     ):
-        for tools, count in ((HELD, 0), (TOOLS, 1)):
+        for tools, count in ((CONSTRAINED, 0), (TOOLS, 1)):
             parser = OutputParser(named(family), tools, thoughts, opened=thoughts is not None)
             message = message_of([*parser.push(output), *parser.finish()])
             assert len(message.calls) == count
             assert count or message.reasoning + message.text == output
     value = "a\n<parameter=days>\n3"
     call = f"<function=get_weather>\n<parameter=city>\n{value}\n</parameter>\n</function>"
-    parser = OutputParser(named("qwen-coder"), HELD)
-    (found,) = message_of([*parser.push(call), *parser.finish()]).calls
-    assert json.loads(found.arguments) == {"city": value}
+    parser = OutputParser(named("qwen-coder"), CONSTRAINED)
+    (call_read,) = message_of([*parser.push(call), *parser.finish()]).calls
+    assert json.loads(call_read.arguments) == {"city": value}
 
 
 def test_several_of_llama():
@@ -461,9 +461,9 @@ def test_a_literal_in_three_pieces():
     """Wherever they are cut: that a reader has come no further is not seen from what is left."""
     output = '[now(a=["x", "é"])'
     w = Written("", "pythonic", (), "", output)
-    whole = read(w)
-    assert json.loads(message_of(whole).calls[0].arguments) == {"a": ["x", "é"]}
+    full = read(w)
+    assert json.loads(message_of(full).calls[0].arguments) == {"a": ["x", "é"]}
     for a in range(len(output)):
         for b in range(a, len(output)):
             pieces = [p for p in (output[:a], output[a:b], output[b:]) if p]
-            assert read(w, pieces) == whole, pieces
+            assert read(w, pieces) == full, pieces

@@ -145,11 +145,14 @@ def test_allowed_tools(obedient):
 def test_a_schema_or_calls_after_reasoning(obedient):
     """response_format with tools and reasoning: reasoning, then a call or the format."""
     engine = obedient(TEMPLATE)
-    asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"const": [1]}}}
+    response_format = {
+        "type": "json_schema",
+        "json_schema": {"name": "x", "schema": {"const": [1]}},
+    }
     kinds = set()
     for seed in range(30):
         choice = engine.chat.completions.create(
-            messages=ASK, tools=STRICT, response_format=asked, seed=seed, max_tokens=300
+            messages=ASK, tools=STRICT, response_format=response_format, seed=seed, max_tokens=300
         ).choices[0]
         if choice.finish_reason == "length":
             continue
@@ -167,7 +170,7 @@ def test_strict_tools_that_cannot_be_enforced(obedient):
     assert e.value.param == "tools"
 
 
-def test_without_strict_tools_nothing_is_held(make):
+def test_without_strict_tools_nothing_is_constrained(make):
     model = make(CALL, template=TEMPLATE)
     engine = MLCEngine.of(model)
     engine.chat.completions.create(messages=ASK, tools=TOOLS)
@@ -183,14 +186,14 @@ def test_the_asynchronous_engine(make):
         stream = await engine.chat.completions.create(**fields, stream=True)
         return answer.choices[0], [chunk.choices[0] async for chunk in stream]
 
-    whole, chunks = asyncio.run(both())
-    assert (whole.message.reasoning_content, whole.message.content) == ("Hm.", "So.")
+    full, chunks = asyncio.run(both())
+    assert (full.message.reasoning_content, full.message.content) == ("Hm.", "So.")
     calls = [call for c in chunks for call in c.delta.tool_calls or ()]
-    assert calls[0].function.name == whole.message.tool_calls[0].function.name == "weather"
+    assert calls[0].function.name == full.message.tool_calls[0].function.name == "weather"
     text = "".join(call.function.arguments for call in calls)
-    assert text == whole.message.tool_calls[0].function.arguments == '{"city": "Oslo"}'
+    assert text == full.message.tool_calls[0].function.arguments == '{"city": "Oslo"}'
     assert "".join(c.delta.reasoning or "" for c in chunks) == "Hm."
-    assert chunks[-1].finish_reason == whole.finish_reason == "tool_calls"
+    assert chunks[-1].finish_reason == full.finish_reason == "tool_calls"
 
 
 def test_parse_with_a_pydantic_model(client):
@@ -203,7 +206,7 @@ def test_parse_with_a_pydantic_model(client):
     assert answer.choices[0].message.tool_calls[0].function.parsed_arguments == Weather(city="Oslo")
 
 
-def test_what_a_template_refuses_is_adapted_and_told(make):
+def test_what_a_template_refuses_is_adapted_and_named(make):
     messages = [*ASK, *ASK, {"role": "system", "content": "be kind"}]
     for adapts in (True, False):
         model = make(template=ALTERNATE, script=Saying("So."), context=2048, adapt_messages=adapts)
@@ -216,6 +219,6 @@ def test_what_a_template_refuses_is_adapted_and_told(make):
                 with pytest.raises(openai.BadRequestError, match="does not accept these messages"):
                     create(model="small", messages=messages)
                 continue
-            told = create(model="small", messages=messages).headers["X-Wherry-Adapted"]
-            assert told == "system-reminders, turns-joined"
+            adapted = create(model="small", messages=messages).headers["X-Wherry-Adapted"]
+            assert adapted == "system-reminders, turns-joined"
             assert "X-Wherry-Adapted" not in create(model="small", messages=ASK).headers

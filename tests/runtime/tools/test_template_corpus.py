@@ -25,9 +25,9 @@ def calling(text: str, *calls: dict[str, Any]) -> dict[str, Any]:
 
 
 def described_tool(name: str) -> dict[str, Any]:
-    made = tool(name)
-    made["function"]["parameters"]["properties"]["x"]["description"] = "a text"
-    return made
+    described = tool(name)
+    described["function"]["parameters"]["properties"]["x"]["description"] = "a text"
+    return described
 
 
 def one(number: int, name: str, text: str) -> dict[str, Any]:
@@ -140,13 +140,13 @@ CHATS: dict[str, tuple[list[dict[str, Any]], list[list[str]]]] = {
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory) -> dict[str, Path]:
     folder = llama_cpp.sources(tmp_path_factory.mktemp("llama")) / "models" / "templates"
-    found = {path.stem: path for path in sorted(folder.glob("*.jinja"))}
-    assert len(found) > 60
-    return found
+    sources = {path.stem: path for path in sorted(folder.glob("*.jinja"))}
+    assert len(sources) > 60
+    return sources
 
 
 def problems(name: str, path: Path) -> list[str]:
-    made = []
+    lines = []
     with chats(ChatTemplate(path.read_text("utf-8"), SPECIAL)) as prompted:
         for chat, (messages, groups) in CHATS.items():
             calls = any("tool_calls" in message for message in messages)
@@ -155,13 +155,13 @@ def problems(name: str, path: Path) -> list[str]:
             try:
                 text, changes = prompted(fields)
             except Exception as e:
-                made.append(f"{name}: {chat}: {e}")
+                lines.append(f"{name}: {chat}: {e}")
                 continue
             for group in groups:
-                told = group == ["needlew"] and "text-with-calls-left-out" in changes
-                if not in_order(text, *group) and not told:
-                    made.append(f"{name}: {chat}: {group} {changes}")
-    return made
+                left_out = group == ["needlew"] and "text-with-calls-left-out" in changes
+                if not in_order(text, *group) and not left_out:
+                    lines.append(f"{name}: {chat}: {group} {changes}")
+    return lines
 
 
 def test_nothing_is_refused_or_lost_without_a_word(templates):

@@ -19,13 +19,13 @@ from agents import (
 from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI
 
-asked = []
+cities = []
 
 
 @function_tool
 def weather(city: str) -> str:
     """Says the weather."""
-    asked.append(city)
+    cities.append(city)
     return f"It is sunny in {city}."
 
 
@@ -34,8 +34,8 @@ async def main(url: str) -> None:
     set_default_openai_client(client, use_for_tracing=False)
     set_tracing_disabled(True)
     agent = Agent(name="a", instructions="Be brief.", model="small", tools=[weather])
-    found = await Runner.run(agent, "weather?")
-    assert (found.final_output.strip(), asked) == ("sunny", ["Köln", "Rome"]), found
+    result = await Runner.run(agent, "weather?")
+    assert (result.final_output.strip(), cities) == ("sunny", ["Köln", "Rome"]), result
     streamed = Runner.run_streamed(agent, "weather?")
     kinds = [event.type async for event in streamed.stream_events()]
     assert "run_item_stream_event" in kinds and streamed.final_output.strip() == "sunny"
@@ -43,7 +43,7 @@ async def main(url: str) -> None:
     await Runner.run(agent, "weather?", session=session)
     items = await session.get_items()
     assert [i.get("type") for i in items].count("function_call_output") == 2, items
-    await Runner.run(agent, "and now?", previous_response_id=found.last_response_id)
+    await Runner.run(agent, "and now?", previous_response_id=result.last_response_id)
 
 
 asyncio.run(main(f"{sys.argv[1]}/v1"))

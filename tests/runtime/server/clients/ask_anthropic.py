@@ -22,12 +22,12 @@ def check_message(message):
     assert message.stop_reason == "tool_use"
 
 
-asked = {"model": MODEL, "max_tokens": TOKENS, "tools": [TOOL], "thinking": THINKING}
-message = client.messages.create(messages=HI, **asked)
+options = {"model": MODEL, "max_tokens": TOKENS, "tools": [TOOL], "thinking": THINKING}
+message = client.messages.create(messages=HI, **options)
 check_message(message)
 assert message._request_id
 
-with client.messages.stream(messages=HI, **asked) as stream:
+with client.messages.stream(messages=HI, **options) as stream:
     kinds = {event.type for event in stream}
     check_message(stream.get_final_message())
 assert kinds >= {"text", "thinking", "signature", "input_json", "message_stop"}, kinds
@@ -38,7 +38,7 @@ results = [
     if block.type == "tool_use"
 ]
 turns = [{"role": "assistant", "content": message.content}, {"role": "user", "content": results}]
-answer = client.messages.create(messages=[*HI, *turns], **asked)
+answer = client.messages.create(messages=[*HI, *turns], **options)
 assert answer.content[0].text == "sunny"
 
 stopped = client.messages.create(

@@ -21,24 +21,24 @@ MODELS = {"openai/small": f"{URL}/v1", "ollama_chat/small": URL, "ollama/small":
 
 def check_calls(message):
     assert [call.function.name for call in message.tool_calls] == ["weather"] * 2, message
-    found = [json.loads(call.function.arguments) for call in message.tool_calls]
-    assert found == CITIES, message
+    arguments = [json.loads(call.function.arguments) for call in message.tool_calls]
+    assert arguments == CITIES, message
 
 
 def check(model, base):
-    asked = {"model": model, "api_base": base, "api_key": "x", "num_retries": 0, "max_tokens": 500}
-    plain = litellm.completion(messages=HI, **asked).choices[0]
+    fields = {"model": model, "api_base": base, "api_key": "x", "num_retries": 0, "max_tokens": 500}
+    plain = litellm.completion(messages=HI, **fields).choices[0]
     text = plain.message.content
     assert "Let me see." in text, plain
-    chunks = list(litellm.completion(messages=HI, stream=True, **asked))
+    chunks = list(litellm.completion(messages=HI, stream=True, **fields))
     streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
     assert streamed == text, (streamed, text)
     if model.startswith("ollama/"):  # it puts tools into the prompt, and asks for JSON
         return
-    called = litellm.completion(messages=HI, tools=[TOOL], **asked).choices[0]
+    called = litellm.completion(messages=HI, tools=[TOOL], **fields).choices[0]
     assert called.finish_reason == "tool_calls", called
     check_calls(called.message)
-    chunks = list(litellm.completion(messages=HI, tools=[TOOL], stream=True, **asked))
+    chunks = list(litellm.completion(messages=HI, tools=[TOOL], stream=True, **fields))
     if model.startswith("openai/"):
         check_calls(litellm.stream_chunk_builder(chunks, messages=HI).choices[0].message)
     else:  # its builder joins the calls of one answer, which Ollama does not number
@@ -49,7 +49,7 @@ def check(model, base):
         for call in called.message.tool_calls
     ]
     turns = [*HI, called.message.model_dump(exclude_none=True), *results]
-    answer = litellm.completion(messages=turns, tools=[TOOL], **asked)
+    answer = litellm.completion(messages=turns, tools=[TOOL], **fields)
     assert answer.choices[0].message.content == "sunny", answer
 
 

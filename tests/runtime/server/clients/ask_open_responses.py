@@ -98,8 +98,8 @@ def openais_own():
                 if event.type == "response.completed":
                     break
             assert "response.reasoning_text.delta" in kinds, kinds
-    made = client.responses.compact(model="small", input="hi")
-    assert made.output[-1].type == "compaction" and made.usage.total_tokens > 0
+    compacted = client.responses.compact(model="small", input="hi")
+    assert compacted.output[-1].type == "compaction" and compacted.usage.total_tokens > 0
 
 
 with OpenResponses(base_url=URL, api_key="x", default_headers=VERSION) as client:
