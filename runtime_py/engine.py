@@ -15,9 +15,9 @@ from .arguments import ChatArguments, CompletionArguments, EmbeddingArguments
 from .base_engine import BaseEngine, BaseStream, shaper
 from .caller import Caller
 from .core.interface import Event, Job, SamplingParams
-from .host.dispatcher import BlockingSink
 from .host.request import Task, of_arguments
 from .host.running import Running
+from .host.sinks import BlockingSink
 from .load.model import LoadedModel
 from .vector_answers import EmbeddingAnswer
 

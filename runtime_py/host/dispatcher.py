@@ -8,11 +8,11 @@ import logging
 import queue
 import threading
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 
 from wherry.errors import WherryError
 
@@ -26,98 +26,11 @@ from .host import Host
 from .pace import Pace
 from .request import HostRequest
 from .running import Message, Running, Totals
-from .turns import turns_of
+from .sinks import Item, Sink
 
 _log = logging.getLogger(__name__)
-_SLICE = 64  # items that a coroutine takes at once; they last some milliseconds
-_LOOK_SECONDS = 0.2
 _RAW_IDS = 2**62  # the first id of requests on token ids; those of C++ count from 1
 _WAIT_MS = 1000  # milliseconds that the poller sleeps at most; a wake ends the sleep at once
-
-
-class Sink(Protocol):
-    """A receiver of what happens to one request: a list of messages or events, or an error."""
-
-    # The event loop on which `deliver` must be called; None: any thread may call it.
-    loop: asyncio.AbstractEventLoop | None
-
-    def deliver(self, item: list[Any] | BaseException) -> None:
-        """Receive a list, or the error that ends the request."""
-
-
-_Item = tuple[Sink, "list[Any] | BaseException"]
-
-
-class BlockingSink:
-    """A queue for a caller that blocks its thread."""
-
-    loop: asyncio.AbstractEventLoop | None = None
-
-    def __init__(self) -> None:
-        self._items: queue.SimpleQueue[list[Any] | BaseException] = queue.SimpleQueue()
-
-    def deliver(self, item: list[Any] | BaseException) -> None:
-        """Queue a list, or the error that ends the request, and wake the waiting thread."""
-        self._items.put(item)
-
-    def take(self) -> list[Any]:
-        """Wait, and return all that has arrived.
-
-        Raises:
-            WherryError: the engine failed or was closed.
-        """
-        item = None
-        while item is None:
-            # another thread may get the signal of Ctrl-C, so that the main one has to look
-            with suppress(queue.Empty):
-                item = self._items.get(timeout=_LOOK_SECONDS)
-        taken = _list(item)
-        while not self._items.empty():
-            taken += _list(self._items.get())
-        return taken
-
-
-class AsyncSink:
-    """A queue for a coroutine on the running loop."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.loop: asyncio.AbstractEventLoop | None = loop
-        self._turns = turns_of(loop)
-        self._queue: deque[Any] = deque()
-        # the error that `take` raises after it has returned everything else
-        self._error: BaseException | None = None
-        self._filled = asyncio.Event()
-
-    def deliver(self, item: list[Any] | BaseException) -> None:
-        """Queue a list, or the error that ends the request, and wake the waiting coroutine."""
-        if isinstance(item, BaseException):
-            self._error = item
-        else:
-            self._queue.extend(item)
-        self._filled.set()
-
-    async def take(self) -> list[Any]:
-        """Wait, and return what has arrived; much in slices, so that other tasks can run.
-
-        Raises:
-            WherryError: the engine failed or was closed.
-        """
-        await self._filled.wait()
-        if not self._queue and self._error is not None:
-            raise WherryError(str(self._error)) from self._error
-        count = min(len(self._queue), _SLICE)
-        await self._turns.enter(count)
-        taken = [self._queue.popleft() for _ in range(count)]
-        if not self._queue and self._error is None:
-            self._filled.clear()
-        return taken
-
-
-def _list(item: list[Any] | BaseException) -> list[Any]:
-    if isinstance(item, BaseException):
-        raise WherryError(str(item)) from item
-    return item
 
 
 class Dispatcher:
@@ -354,7 +267,7 @@ class Dispatcher:
                 records = self._core.wait(_WAIT_MS)
                 while not self._to_abort.empty():
                     self._abort(self._to_abort.get())
-                items: list[_Item] = self._raw(records) if self._sinks else []
+                items: list[Item] = self._raw(records) if self._sinks else []
                 self._deliver([*items, *self._route(self.host.hear(records))])
         except Exception as e:
             _log.exception("The engine has failed")
@@ -368,14 +281,14 @@ class Dispatcher:
         else:
             self.host.abort(request_id)
 
-    def _route(self, messages: Sequence[tuple[int, Message]]) -> list[_Item]:
+    def _route(self, messages: Sequence[tuple[int, Message]]) -> list[Item]:
         """Return the messages by the sinks of their requests."""
         batches: dict[int, list[Any]] = {}
         for request_id, message in messages:
             if message.kind == ERROR:
                 self.pulse.stir()  # a read of the counters shows whether the next step works
             batches.setdefault(request_id, []).append(message)
-        items: list[_Item] = []
+        items: list[Item] = []
         for request_id, batch in batches.items():
             ended = batch[-1].kind >= LAST
             known = (self._requests.pop if ended else self._requests.get)(request_id, None)
@@ -386,7 +299,7 @@ class Dispatcher:
             items.append((known[1], batch))
         return items
 
-    def _raw(self, records: Records) -> list[_Item]:
+    def _raw(self, records: Records) -> list[Item]:
         """Return the events of requests on token ids by their sinks."""
         batches: defaultdict[Sink, list[Any]] = defaultdict(list)
         for event in events_of(records):
@@ -401,8 +314,8 @@ class Dispatcher:
         self._sinks.clear()
         self._deliver([(sink, error) for sink in sinks])
 
-    def _deliver(self, items: Sequence[_Item]) -> None:
-        loops: defaultdict[asyncio.AbstractEventLoop, list[_Item]] = defaultdict(list)
+    def _deliver(self, items: Sequence[Item]) -> None:
+        loops: defaultdict[asyncio.AbstractEventLoop, list[Item]] = defaultdict(list)
         for sink, item in items:
             if sink.loop is None:
                 sink.deliver(item)
@@ -416,6 +329,6 @@ class Dispatcher:
                 _log.debug("%d requests of an event loop that has ended", len(batch))
 
 
-def _deliver_here(batch: Sequence[_Item]) -> None:
+def _deliver_here(batch: Sequence[Item]) -> None:
     for sink, item in batch:
         sink.deliver(item)

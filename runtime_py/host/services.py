@@ -149,7 +149,7 @@ class Services:
         try:
             self._here.on_add()
             self._core.add_record(id, prompt, n, params)
-        except Exception as e:  # kept as `_guarded` keeps its own
+        except Exception as e:  # nothing may leave a C callback, as in `_guarded`
             self._here.raised = e
             status = _INVALID if isinstance(e, UsageError) else _INTERNAL
             return self._say(out, str(e).encode(errors="replace"), status)

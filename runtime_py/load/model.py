@@ -27,10 +27,11 @@ from ..grammar.constraint import Constraint
 from ..grammar.native import Grammar
 from ..grammar.requirements import constraint_of_requirements
 from ..grammar.turns import AUDITS
-from ..host.dispatcher import Dispatcher, Sink
+from ..host.dispatcher import Dispatcher
 from ..host.host import Host
 from ..host.request import HostRequest
 from ..host.running import Running
+from ..host.sinks import Sink
 from ..text.tokenizer import TooManyTokens
 from . import loading
 from .options import LoadOptions, checked, for_compiler

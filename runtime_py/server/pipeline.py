@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from ..async_engine import AsyncStream, attended, begin, collect
 from ..caller import Caller
-from ..host.dispatcher import AsyncSink
 from ..host.request import HostRequest, Task, checked
 from ..host.running import Running
+from ..host.sinks import AsyncSink
 from ..load.model import LoadedModel
 from .models import Models
 from .observing.record import current

@@ -13,8 +13,8 @@ import pytest
 from wherry.artifact.manifest import MANIFEST, read_manifest, record
 from wherry.errors import UsageError
 from wherry.runtime import MLCEngine
-from wherry.runtime.host.dispatcher import BlockingSink
 from wherry.runtime.host.request import HostRequest, Task, checked
+from wherry.runtime.host.sinks import BlockingSink
 
 from .request_cases import TEMPLATE, TOOL_TEMPLATE, Request
 

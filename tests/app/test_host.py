@@ -11,8 +11,8 @@ from wherry.compiler.api import ensure_artifact
 from wherry.errors import WherryError
 from wherry.runtime import MLCEngine
 from wherry.runtime.core.native import NativeCore
-from wherry.runtime.host.dispatcher import BlockingSink
 from wherry.runtime.host.request import HostRequest
+from wherry.runtime.host.sinks import BlockingSink
 
 from .answers import answered
 from .request_cases import ASK

@@ -13,8 +13,8 @@ import pytest
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.runtime import AsyncMLCEngine, MLCEngine, RequestError
 from wherry.runtime.core.interface import SamplingParams
-from wherry.runtime.host.dispatcher import BlockingSink
 from wherry.runtime.host.request import HostRequest
+from wherry.runtime.host.sinks import BlockingSink
 
 from ..support.tiny_embedder import PROMPT, make, words
 

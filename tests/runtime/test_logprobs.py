@@ -7,8 +7,8 @@ import pytest
 from wherry.runtime import MLCEngine
 from wherry.runtime.core import native
 from wherry.runtime.errors import RequestError
-from wherry.runtime.host.dispatcher import BlockingSink
 from wherry.runtime.host.request import HostRequest, checked
+from wherry.runtime.host.sinks import BlockingSink
 
 from .fake_core import saying
 

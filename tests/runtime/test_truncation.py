@@ -8,8 +8,8 @@ from tokenizers import models, pre_tokenizers, processors
 
 from wherry.artifact.head import ClassHead, ScoreHead
 from wherry.runtime.errors import RequestError
-from wherry.runtime.host.dispatcher import BlockingSink
 from wherry.runtime.host.request import HostRequest, checked
+from wherry.runtime.host.sinks import BlockingSink
 from wherry.runtime.load.model import LoadedModel
 from wherry.runtime.load.side_files import SideFiles
 from wherry.runtime.text.chat_template import ChatTemplate

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from wherry.runtime.core.interface import Event, Finish
-from wherry.runtime.host.dispatcher import AsyncSink
+from wherry.runtime.host.sinks import AsyncSink
 from wherry.runtime.host.turns import PER_TURN, Turns, turns_of
 
 

@@ -14,11 +14,10 @@ from tvm.script import tirx as T
 
 from . import vector as v
 from .block_layout import OPERANDS
-from .block_tiles import BlockWeights, operands_of, scales_of
+from .block_tiles import BlockWeights, emit_tile, operands_of, scales_of
 from .int8_dot import Int8Dot
 from .int_layout import GROUP
-from .int_tiles import Epilogue, prefetch_weights
-from .tiles import PANEL
+from .int_tiles import Epilogue
 
 HEIGHTS = (8, 4, 1)  # row counts of tiles, as `over_rows` takes them
 
@@ -32,22 +31,11 @@ def block_float_tile(
     epilogue: Epilogue,
 ) -> None:
     """Emit `epilogue` with the sums of panel p for the given rows of X, which may be any rows."""
-    parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
-    panel = v.span(0, PANEL)
-    with T.sblock("tile"):
-        T.reads()
-        T.writes()
-        sums = [T.sblock_alloc_buffer((PANEL,), "float32") for _ in rows]
-        for total in sums:
-            T.buffer_store(total, v.splat(0.0, PANEL), [panel])
-        # as in `int_tiles.int8_tile`
-        for columns in [parts] if len(rows) == 1 else [[part] for part in parts]:
-            with T.serial(int(weights.W.shape[1])) as g:
-                prefetch_weights(weights.W, p, g, len(rows))
-                for part in columns:
-                    _group(X, weights, (p, g, part), dot, rows, sums)
-        for i, total in enumerate(sums):
-            epilogue(i, total[panel])
+
+    def group(at: tuple[Any, Any, Any], rows: Sequence[Any], sums: list[Any]) -> None:
+        _group(X, weights, at, dot, rows, sums)
+
+    emit_tile(weights, p, dot, rows, epilogue, group)
 
 
 def _group(

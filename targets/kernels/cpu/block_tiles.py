@@ -15,7 +15,7 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,25 @@ def block_tile(
     epilogue: Epilogue,
 ) -> None:
     """Emit `epilogue` with the sums of panel p for the given rows of x."""
+
+    def group(at: tuple[Any, Any, Any], rows: Sequence[Any], sums: list[Any]) -> None:
+        _group(x, weights, at, dot, rows, sums)
+
+    emit_tile(weights, p, dot, rows, epilogue, group)
+
+
+def emit_tile(
+    weights: BlockWeights,
+    p: Any,
+    dot: Int8Dot,
+    rows: Sequence[Any],
+    epilogue: Epilogue,
+    group: Callable[[tuple[Any, Any, Any], Sequence[Any], list[Any]], None],
+) -> None:
+    """Emit `epilogue` with the sums of panel p, to which `group` adds each group of k.
+
+    group: takes the indices (p, g, columns), the rows and their sums.
+    """
     parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
     panel = v.span(0, PANEL)
     with T.sblock("tile"):
@@ -86,7 +105,7 @@ def block_tile(
             with T.serial(int(weights.W.shape[1])) as g:
                 prefetch_weights(weights.W, p, g, len(rows))
                 for part in columns:
-                    _group(x, weights, (p, g, part), dot, rows, sums)
+                    group((p, g, part), rows, sums)
         for i, total in enumerate(sums):
             epilogue(i, total[panel])
 

@@ -29,13 +29,19 @@ def gated_delta(spec: GatedDeltaSpec, isa: Isa) -> PrimFunc:
         values = strip.load(b["qkv"], row, 2 * spec.key_heads * dk + strip.head * dv)
         if spec.channel_decay:
             first = v.let(strip.head * dk)
-            decay = lambda i: b["decays"][row, first + i]  # noqa: E731
+
+            def decay(i: Any) -> Any:
+                return b["decays"][row, first + i]
+
             kept = strip.read(lambda i: k[i] * decay(i))
         else:
             rate = v.let(v.exp(b["a_log"][strip.head], 1, fma))
             x = v.let(b["gates"][row, spec.heads + strip.head] + b["dt_bias"][strip.head])
             decay_factor = v.let(v.exp(T.float32(0) - rate * softplus(x, 1, fma), 1, fma))
-            decay = lambda _i: decay_factor  # noqa: E731
+
+            def decay(_i: Any) -> Any:
+                return decay_factor
+
             kept = [old * strip.splat(decay_factor) for old in strip.read(lambda i: k[i])]
         deltas = [
             v.let((value - old) * strip.splat(beta))

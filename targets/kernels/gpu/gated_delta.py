@@ -25,12 +25,18 @@ def gated_delta(spec: GatedDeltaSpec, limits: GpuLimits) -> PrimFunc:
         k = e.let(q + spec.key_heads * dk)
         if spec.channel_decay:
             first = e.let(own.head * dk)
-            decay = lambda i: b["decays"][row, first + i]  # noqa: E731
+
+            def decay(i: Any) -> Any:
+                return b["decays"][row, first + i]
+
         else:
             rate = e.let(exp(b["a_log"][own.head]))
             x = e.let(b["gates"][row, spec.heads + own.head] + b["dt_bias"][own.head])
             decay_factor = e.let(exp(T.float32(0) - rate * softplus(x)))
-            decay = lambda _i: decay_factor  # noqa: E731
+
+            def decay(_i: Any) -> Any:
+                return decay_factor
+
         lengths = [e.Variable(T.float32(L2_EPS)) for _ in range(2)]
         read = e.Variable(T.float32(0))  # S^T k after the decay, before k's length
         with T.serial(dk) as i:

@@ -189,7 +189,9 @@ class _IntegerHead:
         elements = e.shared((spec.head_dim,))  # rotated, or of heads of values as they are
 
         def rotate(k: Any) -> None:
-            store: Store = lambda k, v: T.buffer_store(elements, v, [k])  # noqa: E731
+            def store(k: Any, value: Any) -> None:
+                T.buffer_store(elements, value, [k])
+
             rotated(spec, [load], [store], k, position, weights)
 
         def make(k: Any) -> None:

@@ -12,8 +12,8 @@ from openai.types.chat import ChatCompletionChunk
 from tokenizers import AddedToken
 
 from wherry.runtime import MLCEngine, RequestError
-from wherry.runtime.host.dispatcher import BlockingSink
 from wherry.runtime.host.request import HostRequest
+from wherry.runtime.host.sinks import BlockingSink
 from wherry.runtime.load.model import LoadedModel
 from wherry.runtime.load.side_files import SideFiles
 from wherry.runtime.text.chat_template import ChatTemplate
