@@ -41,6 +41,7 @@ WORDS = {
 NAMES = {"Word": "Rule, WeightRule"}
 # No such identifier may stand in these folders and files.
 ENFORCED: tuple[str, ...] = (
+    "app/",
     "compiler/",
     "passes/",
     "quant/",
@@ -69,6 +70,10 @@ ALLOWED: dict[str, str] = {
     "RevisionNotFoundError": "huggingface_hub",
     "connection_made": "asyncio",
     "vain_rows": "CoreStats, the deprecated name of wasted_rows",
+    "WHERRY_NOT_FOUND": "engine/include/wherry.h, a status",
+    "ERROR_FILE_NOT_FOUND": "Windows",
+    "ERROR_PATH_NOT_FOUND": "Windows",
+    "VK_WHOLE_SIZE": "Vulkan",
     "whole_rows": "engine/include/wherry.h, a field of the statistics",
 }
 C_LIKE = {".cc", ".h", ".cuh", ".ts", ".js", ".mjs", ".kt", ".java", ".swift"}

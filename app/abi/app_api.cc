@@ -33,10 +33,10 @@ int wherry::app::failed(int status, const std::string& message) {
 }
 
 char* wherry::app::copied(const std::string& text) {
-  auto* made = static_cast<char*>(std::malloc(text.size() + 1));
-  if (made == nullptr) throw std::bad_alloc();
-  std::memcpy(made, text.c_str(), text.size() + 1);
-  return made;
+  auto* result = static_cast<char*>(std::malloc(text.size() + 1));
+  if (result == nullptr) throw std::bad_alloc();
+  std::memcpy(result, text.c_str(), text.size() + 1);
+  return result;
 }
 
 int wherry_app_abi_version(void) { return WHERRY_APP_ABI_VERSION; }
@@ -48,9 +48,9 @@ int wherry_app_open(const char* folder, const char* options_json,
   return guarded([&] {
     require(folder, "folder");
     require(out, "out");
-    auto made = std::make_unique<wherry_app>();
-    made->app = wherry::app::open_app(folder, options_json ? options_json : "", progress);
-    *out = made.release();
+    auto result = std::make_unique<wherry_app>();
+    result->app = wherry::app::open_app(folder, options_json ? options_json : "", progress);
+    *out = result.release();
   });
 }
 
@@ -123,10 +123,10 @@ int wherry_app_render(wherry_app* app, const char* request_json, size_t length, 
       throw wherry::Error(WHERRY_INVALID_ARGUMENT, failure.what());
     }
     const wherry::app::Fields fields = wherry::app::checked_chat(request);
-    const std::string made =
-        wherry::app::ChatTools(fields, app->app->model().dialect).rendered(nullptr);
-    *text = copied(made);
-    *text_length = made.size();
+    const std::string result =
+        wherry::app::ChatTools(fields, app->app->model().chat_format).rendered(nullptr);
+    *text = copied(result);
+    *text_length = result.size();
   });
 }
 
@@ -137,13 +137,13 @@ int wherry_app_encode(wherry_app* app, const char* text, size_t length, int add_
     require(text, "text");
     require(ids, "ids");
     require(n, "n");
-    const auto made = app->app->model().abilities.tokenizer->encode(std::string_view(text, length),
-                                                                    add_special_tokens != 0);
-    auto* kept = static_cast<int32_t*>(std::malloc(made.size() * sizeof(int32_t) + 1));
+    const auto result = app->app->model().abilities.tokenizer->encode(
+        std::string_view(text, length), add_special_tokens != 0);
+    auto* kept = static_cast<int32_t*>(std::malloc(result.size() * sizeof(int32_t) + 1));
     if (kept == nullptr) throw std::bad_alloc();
-    std::copy(made.begin(), made.end(), kept);
+    std::copy(result.begin(), result.end(), kept);
     *ids = kept;
-    *n = made.size();
+    *n = result.size();
   });
 }
 
@@ -154,9 +154,9 @@ int wherry_app_decode(wherry_app* app, const int32_t* ids, size_t n, int skip_sp
     if (n > 0) require(ids, "ids");
     require(text, "text");
     require(length, "length");
-    const std::string made = app->app->model().abilities.tokenizer->decode(
+    const std::string result = app->app->model().abilities.tokenizer->decode(
         std::vector<int32_t>(ids, ids + n), skip_special_tokens != 0);
-    *text = copied(made);
-    *length = made.size();
+    *text = copied(result);
+    *length = result.size();
   });
 }

@@ -40,16 +40,16 @@ Value arguments_schema(const Value& parameters) {
   return json::make_dict(std::move(items));
 }
 
-CallRules call_rules(const AskedTools& asked, const Format& format, EbnfRules& rules) {
+CallRules call_rules(const RequestedTools& tools, const Format& format, EbnfRules& rules) {
   CallRules calls;
-  for (size_t i = 0; i < asked.tools.size(); ++i) {
-    const json::Dict& function = asked.tools[i].dict().find("function")->dict();
+  for (size_t i = 0; i < tools.tools.size(); ++i) {
+    const json::Dict& function = tools.tools[i].dict().find("function")->dict();
     CallRule rule;
     rule.name = function.find("name")->text();
     rule.schema = arguments_schema(*function.find("parameters"));
-    if (asked.inputs[i]) rule.schema = schema_of_input(rule.schema, *asked.inputs[i], i);
+    if (tools.inputs[i]) rule.schema = schema_of_input(rule.schema, *tools.inputs[i], i);
     const Texts unenforced = format.unenforced(rule.schema);
-    if (asked.strict[i]) check_strict(rule, unenforced);
+    if (tools.strict[i]) check_strict(rule, unenforced);
     if (!unenforced.empty() || !enforceable(rule.schema)) {
       rule.schema = json::make_dict({{"type", "object"}});
       rule.open = true;

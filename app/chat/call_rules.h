@@ -2,7 +2,7 @@
 #ifndef WHERRY_APP_CHAT_CALL_RULES_H_
 #define WHERRY_APP_CHAT_CALL_RULES_H_
 
-#include "app/chat/asked_tools.h"
+#include "app/chat/requested_tools.h"
 #include "app/grammar/ebnf_rules.h"
 
 namespace wherry::app {
@@ -12,7 +12,7 @@ Value arguments_schema(const Value& parameters);
 
 // Returns the rules of the tools in a format. Throws RequestError if a strict tool's parameters
 // cannot be enforced; other tools then take any arguments.
-CallRules call_rules(const AskedTools& asked, const Format& format, EbnfRules& rules);
+CallRules call_rules(const RequestedTools& tools, const Format& format, EbnfRules& rules);
 
 }  // namespace wherry::app
 

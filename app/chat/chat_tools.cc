@@ -15,8 +15,8 @@ namespace {
 
 using Items = std::vector<std::pair<Value, Value>>;
 
-const Dialect& existing(const Dialect* dialect) {
-  if (dialect != nullptr) return *dialect;
+const ChatFormat& existing(const ChatFormat* chat_format) {
+  if (chat_format != nullptr) return *chat_format;
   throw RequestError(
       "This model has no chat template. Use completions: POST /v1/completions, or "
       "engine.completions.create(prompt=...).",
@@ -26,9 +26,9 @@ const Dialect& existing(const Dialect* dialect) {
 // Returns a unique text that marks the end of the last message, to find that place in the prompt.
 std::string new_mark() {
   std::random_device device;
-  std::string made;
-  for (int i = 0; i < 32; ++i) made += "0123456789abcdef"[device() % 16];
-  return made;
+  std::string result;
+  for (int i = 0; i < 32; ++i) result += "0123456789abcdef"[device() % 16];
+  return result;
 }
 
 void mark_last(Values& messages, const Fields& fields, const std::string& mark) {
@@ -63,19 +63,19 @@ bool is_enabled(const Value& thinking) {
 }
 
 // Sets the variable with the documents of the request.
-void add_documents(Items& made, const Fields& fields, const Dialect& dialect) {
+void add_documents(Items& result, const Fields& fields, const ChatFormat& chat_format) {
   const Value* documents = fields.find("documents");
   if (documents == nullptr || documents->items().empty()) return;
-  if (!dialect.knows("documents")) {
+  if (!chat_format.knows("documents")) {
     throw RequestError(
         "This model's chat template does not read documents; put them into a message", "documents",
         "unsupported_parameter");
   }
-  made.emplace_back("documents", *documents);
+  result.emplace_back("documents", *documents);
 }
 
 // Sets the variables for reasoning_effort and enable_thinking that the template reads.
-void add_effort(Items& made, const Fields& fields, const Dialect& dialect) {
+void add_effort(Items& result, const Fields& fields, const ChatFormat& chat_format) {
   const std::string effort = fields.text("reasoning_effort");
   std::optional<bool> thinks;
   if (fields.has("enable_thinking")) {
@@ -85,45 +85,45 @@ void add_effort(Items& made, const Fields& fields, const Dialect& dialect) {
   } else if (!effort.empty()) {
     thinks = effort != "none" && effort != "minimal";
   }
-  if (!effort.empty() && dialect.knows("reasoning_effort")) {
-    made.emplace_back("reasoning_effort",
-                      dialect.family().channels ? channel_effort(effort) : effort);
+  if (!effort.empty() && chat_format.knows("reasoning_effort")) {
+    result.emplace_back("reasoning_effort",
+                        chat_format.family().channels ? channel_effort(effort) : effort);
   }
   for (const char* name : {"enable_thinking", "thinking"}) {
-    if (thinks && dialect.knows(name)) made.emplace_back(name, *thinks);
+    if (thinks && chat_format.knows(name)) result.emplace_back(name, *thinks);
   }
 }
 
 }  // namespace
 
-ChatTools::ChatTools(const Fields& fields, const Dialect* dialect)
+ChatTools::ChatTools(const Fields& fields, const ChatFormat* chat_format)
     : fields_(fields),
-      asked_(asked_tools(fields)),
-      dialect_(existing(dialect).suited(!asked_.tools.empty())),
-      messages_(conversation(*fields.find("messages"), asked_.tools, dialect_)) {}
+      requested_(requested_tools(fields)),
+      chat_format_(existing(chat_format).suited(!requested_.tools.empty())),
+      messages_(conversation(*fields.find("messages"), requested_.tools, chat_format_)) {}
 
 Value ChatTools::variables() const {
-  Items made = dialect_.tool_variables().of(asked_.tools);
-  add_effort(made, fields_, dialect_);
-  add_documents(made, fields_, dialect_);
+  Items result = chat_format_.tool_variables().of(requested_.tools);
+  add_effort(result, fields_, chat_format_);
+  add_documents(result, fields_, chat_format_);
   if (const Value* more = fields_.find("chat_template_kwargs")) {
-    made.insert(made.end(), more->dict().items.begin(), more->dict().items.end());
+    result.insert(result.end(), more->dict().items.begin(), more->dict().items.end());
   }
-  return json::make_dict(std::move(made));
+  return json::make_dict(std::move(result));
 }
 
 // Renders messages, adapted to the template.
 std::string ChatTools::adapted_text(Values messages, bool opens, const std::function<bool()>& gone,
                                     Texts* changes) const {
-  const History* history = dialect_.history();
+  const History* history = chat_format_.history();
   Adapted adapted{std::move(messages), {}};
   if (history != nullptr) adapted = history->adapted(std::move(adapted.messages));
   const Value all = variables();
   const auto text = [&] {
-    std::string made =
-        dialect_.chat_template().render(json::make_list(adapted.messages), opens, all, gone);
+    std::string result =
+        chat_format_.chat_template().render(json::make_list(adapted.messages), opens, all, gone);
     if (changes != nullptr) *changes = std::move(adapted.changes);
-    return made;
+    return result;
   };
   try {
     return text();
@@ -163,7 +163,7 @@ bool ChatTools::separate() const {
 
 // Whether the parser reads the output in the family's format.
 bool ChatTools::in_format() const {
-  return !asked_.tools.empty() || (dialect_.family().channels && separate());
+  return !requested_.tools.empty() || (chat_format_.family().channels && separate());
 }
 
 // Whether the message that the output continues ends inside reasoning.
@@ -182,21 +182,21 @@ bool ChatTools::goes_on_in_words(const Thoughts& thoughts) const {
 }
 
 ChatTools::Beginning ChatTools::beginning(const std::string& prompt) const {
-  Beginning made{dialect_.thoughts(), false, nullptr};
-  if (made.thoughts && (made.thoughts->closed(prompt) || goes_on_in_words(*made.thoughts))) {
-    made.thoughts.reset();
+  Beginning result{chat_format_.thoughts(), false, nullptr};
+  if (result.thoughts && (result.thoughts->closed(prompt) || goes_on_in_words(*result.thoughts))) {
+    result.thoughts.reset();
   }
-  made.opened =
-      made.thoughts && (made.thoughts->opened(prompt) || goes_on_thinking(*made.thoughts));
-  const Family& family = dialect_.family();
-  if (in_format() || family.channels) made.family = &family;
-  return made;
+  result.opened =
+      result.thoughts && (result.thoughts->opened(prompt) || goes_on_thinking(*result.thoughts));
+  const Family& family = chat_format_.family();
+  if (in_format() || family.channels) result.family = &family;
+  return result;
 }
 
 // Whether neither tools nor the request's other fields (`constrained`) constrain the output.
 bool ChatTools::is_free(bool constrained) const {
-  const auto& strict = asked_.strict;
-  return !constrained && !asked_.must &&
+  const auto& strict = requested_.strict;
+  return !constrained && !requested_.must &&
          std::find(strict.begin(), strict.end(), true) == strict.end();
 }
 
@@ -207,15 +207,15 @@ std::optional<Constraint> ChatTools::constraint(const std::string& prompt,
   const Beginning begins = beginning(prompt);
   EbnfRules rules(tokenizer, special_names(begins.family, begins.thoughts));
   const Enforcement enforcement(begins.family, begins.thoughts, begins.opened, rules);
-  if (base && asked_.tools.empty() && !enforcement.has_frame()) return base;
-  const bool several = !asked_.one;
-  const std::string own = base && !asked_.must ? rules.included(*base) : "";
+  if (base && requested_.tools.empty() && !enforcement.has_frame()) return base;
+  const bool several = !requested_.one;
+  const std::string own = base && !requested_.must ? rules.included(*base) : "";
   CallRules calls;
-  if (!asked_.tools.empty()) calls = call_rules(asked_, *begins.family->format, rules);
-  const std::string root = asked_.must ? enforcement.calls(calls, several)
-                           : base      ? enforcement.base_or_calls(own, calls, several)
-                                       : enforcement.text_or_calls(calls, several);
-  return std::move(rules).made(root, own.empty() ? "tools" : base->param);
+  if (!requested_.tools.empty()) calls = call_rules(requested_, *begins.family->format, rules);
+  const std::string root = requested_.must ? enforcement.calls(calls, several)
+                           : base          ? enforcement.base_or_calls(own, calls, several)
+                                           : enforcement.text_or_calls(calls, several);
+  return std::move(rules).constraint(root, own.empty() ? "tools" : base->param);
 }
 
 std::optional<Value> ChatTools::requirements(const std::string& prompt, bool constrained,
@@ -223,15 +223,15 @@ std::optional<Value> ChatTools::requirements(const std::string& prompt, bool con
   if (is_free(constrained)) return std::nullopt;
   const Beginning begins = beginning(prompt);
   Values tools;
-  for (size_t i = 0; i < asked_.tools.size(); ++i) {
-    const Value& function = *asked_.tools[i].dict().find("function");
+  for (size_t i = 0; i < requested_.tools.size(); ++i) {
+    const Value& function = *requested_.tools[i].dict().find("function");
     Value input;
-    if (const auto& grammar = asked_.inputs[i]) {
+    if (const auto& grammar = requested_.inputs[i]) {
       input = json::make_list({grammar->syntax, grammar->definition});
     }
     tools.push_back(json::make_dict({{"name", *function.dict().find("name")},
                                      {"parameters", *function.dict().find("parameters")},
-                                     {"strict", static_cast<bool>(asked_.strict[i])},
+                                     {"strict", static_cast<bool>(requested_.strict[i])},
                                      {"input", input}}));
   }
   Items special;
@@ -243,54 +243,56 @@ std::optional<Value> ChatTools::requirements(const std::string& prompt, bool con
   return json::make_dict({{"family", begins.family ? Value(begins.family->name) : Value()},
                           {"thoughts", thoughts},
                           {"opened", begins.opened},
-                          {"must", asked_.must},
-                          {"several", !asked_.one},
+                          {"must", requested_.must},
+                          {"several", !requested_.one},
                           {"special", json::make_dict(std::move(special))},
                           {"tools", json::make_list(std::move(tools))}});
 }
 
 Reading ChatTools::reading(const std::string& prompt) const {
-  Reading made;
-  if (in_format()) made.family = &dialect_.family();
-  made.tools = asked_.schemas();
-  if (separate()) made.thoughts = dialect_.thoughts();
-  made.opened =
-      made.thoughts && (made.thoughts->opened(prompt) || goes_on_thinking(*made.thoughts));
-  if (asked_.one) made.most = 1;
-  return made;
+  Reading result;
+  if (in_format()) result.family = &chat_format_.family();
+  result.tools = requested_.schemas();
+  if (separate()) result.thoughts = chat_format_.thoughts();
+  result.opened =
+      result.thoughts && (result.thoughts->opened(prompt) || goes_on_thinking(*result.thoughts));
+  if (requested_.one) result.most = 1;
+  return result;
 }
 
 std::vector<int32_t> ChatTools::visible(const Tokenizer& tokenizer) const {
   Texts names;
-  if (in_format() || dialect_.family().channels) names = dialect_.family().format->markers();
+  if (in_format() || chat_format_.family().channels)
+    names = chat_format_.family().format->markers();
   // The names are also needed where the response leaves reasoning in the text.
-  if (dialect_.thoughts()) {
-    names.insert(names.end(), {dialect_.thoughts()->begin, dialect_.thoughts()->end});
+  if (chat_format_.thoughts()) {
+    names.insert(names.end(), {chat_format_.thoughts()->begin, chat_format_.thoughts()->end});
   }
-  std::vector<int32_t> made;
+  std::vector<int32_t> result;
   for (const std::string& name : names) {
-    if (const auto id = tokenizer.special_id(name)) made.push_back(*id);
+    if (const auto id = tokenizer.special_id(name)) result.push_back(*id);
   }
-  return made;
+  return result;
 }
 
 Texts ChatTools::unused() const {
-  Texts made;
-  const bool knows_thinking = dialect_.knows("enable_thinking") || dialect_.knows("thinking");
-  if (!fields_.text("reasoning_effort").empty() && !dialect_.knows("reasoning_effort") &&
+  Texts texts;
+  const bool knows_thinking =
+      chat_format_.knows("enable_thinking") || chat_format_.knows("thinking");
+  if (!fields_.text("reasoning_effort").empty() && !chat_format_.knows("reasoning_effort") &&
       !knows_thinking) {
-    made.emplace_back("reasoning_effort");
+    texts.emplace_back("reasoning_effort");
   }
   for (const char* name : {"enable_thinking", "thinking"}) {
-    if (fields_.has(name) && !knows_thinking) made.emplace_back(name);
+    if (fields_.has(name) && !knows_thinking) texts.emplace_back(name);
   }
-  return made;
+  return texts;
 }
 
 std::vector<int32_t> ChatTools::stop_ids(const Tokenizer& tokenizer,
                                          std::vector<int32_t> known) const {
   if (!in_format()) return known;
-  for (const std::string& name : dialect_.family().stops) {
+  for (const std::string& name : chat_format_.family().stops) {
     const auto id = tokenizer.special_id(name);
     if (id && std::find(known.begin(), known.end(), *id) == known.end()) known.push_back(*id);
   }

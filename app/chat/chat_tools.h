@@ -8,20 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "app/chat/asked_tools.h"
+#include "app/chat/requested_tools.h"
 #include "app/grammar/constraint.h"
 #include "app/request/fields.h"
 #include "app/text/tokenizer.h"
-#include "app/tools/dialect.h"
+#include "app/tools/chat_format.h"
 #include "app/tools/output_parser.h"
 
 namespace wherry::app {
 
 class ChatTools {
  public:
-  // dialect: null if the model has no template; it must outlive this object, as must the fields.
-  // Throws RequestError for tools that contradict each other, or content that is not text.
-  ChatTools(const Fields& fields, const Dialect* dialect);
+  // chat_format: null if the model has no template; it must outlive this object, as must the
+  // fields. Throws RequestError for tools that contradict each other, or content that is not text.
+  ChatTools(const Fields& fields, const ChatFormat* chat_format);
 
   // Renders the prompt; `changes` gets the names of the steps that adapted the messages to the
   // template. Throws RequestError, or jinja::Abandoned if `gone` says that the client has
@@ -39,8 +39,8 @@ class ChatTools {
   // itself; nothing if it is free.
   std::optional<Value> requirements(const std::string& prompt, bool constrained,
                                     const Tokenizer& tokenizer) const;
-  const Texts& custom() const { return asked_.custom; }  // names of custom tools
-  bool named() const { return asked_.named; }  // whether the request names the tool to call
+  const Texts& custom() const { return requested_.custom; }  // names of custom tools
+  bool named() const { return requested_.named; }  // whether the request names the tool to call
   // Returns the special tokens whose names the parser needs.
   std::vector<int32_t> visible(const Tokenizer& tokenizer) const;
   // Returns the fields of the request that have no effect with this template.
@@ -66,8 +66,8 @@ class ChatTools {
   bool goes_on_in_words(const Thoughts& thoughts) const;
 
   const Fields& fields_;
-  const AskedTools asked_;
-  const Dialect& dialect_;
+  const RequestedTools requested_;
+  const ChatFormat& chat_format_;
   Values messages_;  // messages for the template
 };
 

@@ -13,11 +13,11 @@ namespace {
 constexpr char kNoTokenLeft[] = "leave no token possible";
 
 std::string joined(const std::vector<Part>& parts, Part::Kind kind) {
-  std::string made;
+  std::string result;
   for (const Part& part : parts) {
-    if (part.kind == kind) made += part.text;
+    if (part.kind == kind) result += part.text;
   }
-  return made;
+  return result;
 }
 
 // Returns the rest of a text without an unfinished character at its end.
@@ -63,7 +63,7 @@ Delta Choice::push(const wherry_event& event, const std::string& error) {
   delta.parts = parsed(event, error);
   delta.prompt = std::exchange(prompt_, {});
   delta.finish = finish_;
-  delta.stop = stops_.found();
+  delta.stop = stops_.match();
   if (plan_.logprobs) delta.logprobs = released();
   return delta;
 }
@@ -100,10 +100,10 @@ void Choice::end_with_calls(const std::vector<Part>& parts) {
   bool cut = false;
   for (const Part& part : parts) {
     called_ = called_ || part.kind == Part::Kind::kCallBegin;
-    cut = cut || (part.kind == Part::Kind::kCallEnd && !part.whole);
+    cut = cut || (part.kind == Part::Kind::kCallEnd && !part.complete);
   }
-  const bool whole = finish_ == "stop" && called_ && !(cut && stops_.stopped());
-  if (whole && !plan_.named) finish_ = "tool_calls";
+  const bool complete = finish_ == "stop" && called_ && !(cut && stops_.stopped());
+  if (complete && !plan_.named) finish_ = "tool_calls";
 }
 
 // Counts one token. A mark may have several tokens: the last one decides whether they count as

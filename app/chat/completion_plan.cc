@@ -16,18 +16,18 @@ constexpr int64_t kCompletionTokens = 16;  // OpenAI's default of max_tokens for
 
 std::vector<std::vector<int32_t>> prompts_of(const Value& given, const Model& model) {
   const auto ids_of = [](const Value& list) {
-    std::vector<int32_t> made;
-    for (const Value& id : list.items()) made.push_back(static_cast<int32_t>(id.integer()));
-    return made;
+    std::vector<int32_t> result;
+    for (const Value& id : list.items()) result.push_back(static_cast<int32_t>(id.integer()));
+    return result;
   };
   if (given.is_string()) return {encoded(model, given.text(), "prompt", true)};
   const Values& items = given.items();
   if (items.empty() || items[0].is(json::Kind::kInt)) return {ids_of(given)};
-  std::vector<std::vector<int32_t>> made;
+  std::vector<std::vector<int32_t>> result;
   for (const Value& item : items) {
-    made.push_back(item.is_string() ? encoded(model, item.text(), "prompt", true) : ids_of(item));
+    result.push_back(item.is_string() ? encoded(model, item.text(), "prompt", true) : ids_of(item));
   }
-  return made;
+  return result;
 }
 
 // Refuses fields that need the prompt among the decoder's tokens.
@@ -77,14 +77,14 @@ Plan completion_plan(const Value& request, const Model& model) {
         "max_tokens is 0: nothing would be written. With echo the prompt is, and its logprobs",
         "max_tokens");
   }
-  int64_t asked = std::max<int64_t>(limit.value_or(kCompletionTokens), 1);
+  int64_t requested = std::max<int64_t>(limit.value_or(kCompletionTokens), 1);
   if (!limit) {  // the caller set no limit, so a context that is too short is not an error
     size_t longest = model.decoder_start.size();
     for (const auto& prompt : prompts) {
       if (model.decoder_start.empty()) longest = std::max(longest, prompt.size());
     }
     const int64_t room = model.abilities.context - static_cast<int64_t>(longest);
-    asked = std::max<int64_t>(1, std::min(asked, room));
+    requested = std::max<int64_t>(1, std::min(requested, room));
   }
   Plan plan{};
   plan.chat = false;
@@ -96,7 +96,7 @@ Plan completion_plan(const Value& request, const Model& model) {
   } else if (!constraining.dict().items.empty()) {
     plan.constraint = host_constraint(constraining, Value());
   }
-  plan.sampling = sampling_of(fields, model.abilities, asked);
+  plan.sampling = sampling_of(fields, model.abilities, requested);
   wherry_params& params = plan.sampling.params;
   params.top_logprobs = static_cast<int32_t>(fields.integer("logprobs").value_or(0));
   if (echo && plan.logprobs) {

@@ -18,7 +18,7 @@ using Names = std::map<std::string, std::string>;  // maps call ids to tool name
 std::string text_of(const Value* content, size_t index) {
   if (content == nullptr || content->is_none()) return "";
   if (content->is_string()) return content->text();
-  std::string made;
+  std::string result;
   for (size_t i = 0; i < content->items().size(); ++i) {
     const Fields part(content->items()[i]);
     const std::string type = part.text("type");
@@ -29,9 +29,9 @@ std::string text_of(const Value* content, size_t index) {
           "messages[" + std::to_string(index) + "].content[" + std::to_string(i) + "].type",
           "unsupported_content");
     }
-    made += part.text("text");
+    result += part.text("text");
   }
-  return made;
+  return result;
 }
 
 // Returns a call; a custom tool's as the call of the function that the model sees.
@@ -41,19 +41,19 @@ Value called_function(const Value& call) {
   const Fields custom(*fields.find("custom"));
   const std::string arguments =
       json::to_json(json::make_dict({{kInputArgument, custom.text("input")}}));
-  Items made = call.dict().items;
-  made.emplace_back("function",
-                    json::make_dict({{"name", custom.text("name")}, {"arguments", arguments}}));
-  return json::make_dict(std::move(made));
+  Items result = call.dict().items;
+  result.emplace_back("function",
+                      json::make_dict({{"name", custom.text("name")}, {"arguments", arguments}}));
+  return json::make_dict(std::move(result));
 }
 
 // Returns the calls of a message, also one in `function_call`, OpenAI's older field.
 Values calls_of(const Fields& message) {
   const Value* calls = message.find("tool_calls");
   if (calls != nullptr && !calls->items().empty()) {
-    Values made;
-    for (const Value& call : calls->items()) made.push_back(called_function(call));
-    return made;
+    Values values;
+    for (const Value& call : calls->items()) values.push_back(called_function(call));
+    return values;
   }
   const Value* older = message.find("function_call");
   if (older == nullptr) return {};
@@ -66,22 +66,23 @@ Values calls_of(const Fields& message) {
 }
 
 Names names_of_calls(const Value& messages) {
-  Names made;
+  Names names;
   for (const Value& message : messages.items()) {
     for (const Value& call : calls_of(Fields(message))) {
       const Fields fields(call);
-      if (fields.has("id")) made[fields.text("id")] = Fields(*fields.find("function")).text("name");
+      if (fields.has("id"))
+        names[fields.text("id")] = Fields(*fields.find("function")).text("name");
     }
   }
-  return made;
+  return names;
 }
 
 // Returns a call's arguments in the form that the template expects. Text that is not a JSON object
 // stays as it is, because the model should see what it wrote.
-Value arguments_of(const Fields& function, const Dialect& dialect) {
+Value arguments_of(const Fields& function, const ChatFormat& chat_format) {
   const Value* given = function.find("arguments");
   const Value arguments = given != nullptr && json::truth(*given) ? *given : Value("{}");
-  if (dialect.takes_text()) {
+  if (chat_format.takes_text()) {
     return arguments.is_string() ? arguments : Value(json::to_json(arguments));
   }
   if (!arguments.is_string()) return arguments;
@@ -93,23 +94,24 @@ Value arguments_of(const Fields& function, const Dialect& dialect) {
   }
 }
 
-Value call_of(const Value& call, const Dialect& dialect) {
+Value call_of(const Value& call, const ChatFormat& chat_format) {
   const Fields fields(call), function(*fields.find("function"));
-  Items made;
-  if (fields.has("id")) made.emplace_back("id", dialect.family().known_id(fields.text("id")));
-  made.emplace_back("type", "function");
-  made.emplace_back("function", json::make_dict({{"name", function.text("name")},
-                                                 {"arguments", arguments_of(function, dialect)}}));
-  return json::make_dict(std::move(made));
+  Items items;
+  if (fields.has("id")) items.emplace_back("id", chat_format.family().known_id(fields.text("id")));
+  items.emplace_back("type", "function");
+  items.emplace_back("function",
+                     json::make_dict({{"name", function.text("name")},
+                                      {"arguments", arguments_of(function, chat_format)}}));
+  return json::make_dict(std::move(items));
 }
 
 // Returns the fields of a message unchanged, known fields first.
 Items given_fields(const Fields& fields) {
-  Items made;
+  Items result;
   static const char* const kKnown[] = {"role", "content", "name", "tool_call_id",
                                        "reasoning_content"};
   for (const char* name : kKnown) {
-    if (const Value* value = fields.find(name)) made.emplace_back(name, *value);
+    if (const Value* value = fields.find(name)) result.emplace_back(name, *value);
   }
   for (const auto& [name, value] : fields.object().dict().items) {
     const std::string& text = name.text();
@@ -118,39 +120,40 @@ Items given_fields(const Fields& fields) {
     const bool rewritten =
         text == "tool_calls" || text == "function_call" || text == "reasoning" || text == "prefix";
     if (!known && !rewritten && !value.is_none()) {
-      made.emplace_back(name, value);
+      result.emplace_back(name, value);
     }
   }
-  return made;
+  return result;
 }
 
-Value plain(const Value& message, size_t index, const Names& names, const Dialect& dialect) {
+Value plain(const Value& message, size_t index, const Names& names, const ChatFormat& chat_format) {
   const Fields fields(message);
-  Items made = given_fields(fields);
+  Items items = given_fields(fields);
   const std::string content = text_of(fields.find("content"), index);
-  made.emplace_back("content", content);
+  items.emplace_back("content", content);
   const std::string role = fields.text("role"), id = fields.text("tool_call_id");
-  if (role == "developer") made.emplace_back("role", "system");
+  if (role == "developer") items.emplace_back("role", "system");
   if (role == "tool" || role == "function") {
-    made.emplace_back("role", "tool");
+    items.emplace_back("role", "tool");
     const auto called = names.find(id);
     if (!fields.has("name")) {
-      made.emplace_back("name", called != names.end() ? called->second : "unknown");
+      items.emplace_back("name", called != names.end() ? called->second : "unknown");
     }
   }
-  if (fields.has("tool_call_id")) made.emplace_back("tool_call_id", dialect.family().known_id(id));
+  if (fields.has("tool_call_id"))
+    items.emplace_back("tool_call_id", chat_format.family().known_id(id));
   Values calls;
-  for (const Value& call : calls_of(fields)) calls.push_back(call_of(call, dialect));
+  for (const Value& call : calls_of(fields)) calls.push_back(call_of(call, chat_format));
   const bool calling = !calls.empty();
-  if (calling) made.emplace_back("tool_calls", json::make_list(std::move(calls)));
+  if (calling) items.emplace_back("tool_calls", json::make_list(std::move(calls)));
   std::string thoughts = fields.text("reasoning_content");
   if (thoughts.empty()) thoughts = fields.text("reasoning");
   if (!thoughts.empty()) {
-    made.emplace_back("reasoning_content", thoughts);
+    items.emplace_back("reasoning_content", thoughts);
     const bool spoken = !content.empty() && calling;
-    if (dialect.family().thinking_field && !spoken) made.emplace_back("thinking", thoughts);
+    if (chat_format.family().thinking_field && !spoken) items.emplace_back("thinking", thoughts);
   }
-  return json::make_dict(std::move(made));
+  return json::make_dict(std::move(items));
 }
 
 std::string stripped(const std::string& text) {
@@ -160,29 +163,29 @@ std::string stripped(const std::string& text) {
 
 // Returns a copy of a message with other content, without null fields.
 Value with_content(const Value& message, const std::string& content, bool calls = true) {
-  Items made;
+  Items fields;
   for (const auto& [name, value] : message.dict().items) {
-    if (calls || name.text() != "tool_calls") made.emplace_back(name, value);
+    if (calls || name.text() != "tool_calls") fields.emplace_back(name, value);
   }
-  made.emplace_back("content", content);
-  return json::make_dict(std::move(made));
+  fields.emplace_back("content", content);
+  return json::make_dict(std::move(fields));
 }
 
 std::string content_of(const Value& message) { return Fields(message).text("content"); }
 
 // Replaces calls and results by plain text; consecutive results become one user message.
 Values without_calls(const Values& messages) {
-  Values made;
+  Values values;
   bool results = false;  // whether the last message holds tool results
   for (const Value& message : messages) {
     const Fields fields(message);
     if (fields.text("role") == "tool") {
       std::string text = "Result of " + fields.text("name") + ":\n" + content_of(message);
       if (results) {
-        text = content_of(made.back()) + "\n\n" + text;
-        made.pop_back();
+        text = content_of(values.back()) + "\n\n" + text;
+        values.pop_back();
       }
-      made.push_back(json::make_dict({{"role", "user"}, {"content", text}}));
+      values.push_back(json::make_dict({{"role", "user"}, {"content", text}}));
       results = true;
       continue;
     }
@@ -190,13 +193,13 @@ Values without_calls(const Values& messages) {
     Values functions;
     for (const Value& call : calls_of(fields)) functions.push_back(*call.dict().find("function"));
     if (functions.empty()) {
-      made.push_back(message);
+      values.push_back(message);
       continue;
     }
     const std::string written = json::to_json(json::make_list(std::move(functions)));
-    made.push_back(with_content(message, stripped(content_of(message) + "\n" + written), false));
+    values.push_back(with_content(message, stripped(content_of(message) + "\n" + written), false));
   }
-  return made;
+  return values;
 }
 
 std::string preamble(const Values& tools, const std::string& example) {
@@ -216,10 +219,10 @@ std::string preamble(const Values& tools, const std::string& example) {
          " You get the results in the next message. Where no function helps, answer in words.";
 }
 
-Values with_preamble(Values messages, const Values& tools, const Dialect& dialect) {
-  const std::string text = preamble(tools, dialect.family().format->example());
+Values with_preamble(Values messages, const Values& tools, const ChatFormat& chat_format) {
+  const std::string text = preamble(tools, chat_format.family().format->example());
   const std::string first = content_of(messages[0]);
-  if (!dialect.takes_system()) {
+  if (!chat_format.takes_system()) {
     messages[0] = with_content(messages[0], text + "\n\n" + first);
   } else if (Fields(messages[0]).text("role") == "system") {
     messages[0] = with_content(messages[0], stripped(first + "\n\n" + text));
@@ -231,14 +234,16 @@ Values with_preamble(Values messages, const Values& tools, const Dialect& dialec
 
 }  // namespace
 
-Values conversation(const Value& messages, const Values& tools, const Dialect& dialect) {
+Values conversation(const Value& messages, const Values& tools, const ChatFormat& chat_format) {
   const Names names = names_of_calls(messages);
-  Values made;
+  Values values;
   for (const Value& message : messages.items()) {
-    made.push_back(plain(message, made.size(), names, dialect));
+    values.push_back(plain(message, values.size(), names, chat_format));
   }
-  if (!dialect.takes_calls()) made = without_calls(made);
-  return dialect.native() || tools.empty() ? made : with_preamble(std::move(made), tools, dialect);
+  if (!chat_format.takes_calls()) values = without_calls(values);
+  return chat_format.native() || tools.empty()
+             ? values
+             : with_preamble(std::move(values), tools, chat_format);
 }
 
 }  // namespace wherry::app

@@ -3,7 +3,7 @@
 #define WHERRY_APP_CHAT_CONVERSATION_H_
 
 #include "app/request/fields.h"
-#include "app/tools/dialect.h"
+#include "app/tools/chat_format.h"
 
 namespace wherry::app {
 
@@ -12,7 +12,7 @@ namespace wherry::app {
 // the template does not support tools, a text describes them to the model, and earlier calls and
 // results become text, too. tools: the callable tools, as templates print them. Throws RequestError
 // for content that is not text.
-Values conversation(const Value& messages, const Values& tools, const Dialect& dialect);
+Values conversation(const Value& messages, const Values& tools, const ChatFormat& chat_format);
 
 }  // namespace wherry::app
 

@@ -23,11 +23,11 @@ constexpr const char* kEnds[] = {
     "<|repo_name|>", "<|file_sep|>", "<|file_separator|>", "<file_sep>"};
 
 std::vector<std::string> marks_of(const FillIn& way) {
-  std::vector<std::string> made;
+  std::vector<std::string> texts;
   for (const char* mark : {way.before_prefix, way.before_suffix, way.last}) {
-    if (*mark != '\0') made.emplace_back(mark);
+    if (*mark != '\0') texts.emplace_back(mark);
   }
-  return made;
+  return texts;
 }
 
 void add_mark(const Tokenizer& tokenizer, const char* name, std::vector<int32_t>& ids) {

@@ -57,35 +57,35 @@ void Generation::push(size_t choice, const wherry_event& event, const std::strin
 
 Totals Generation::totals() const {
   const std::lock_guard lock(mutex_);
-  Totals made;
-  made.prompt = plan_.prompt_tokens;
+  Totals result;
+  result.prompt = plan_.prompt_tokens;
   for (const Choice& choice : choices_) {
-    made.sampled += choice.sampled;
-    made.longest = std::max(made.longest, choice.sampled);
-    if (made.finish.empty()) made.finish = choice.finish();
-    made.drafted += choice.drafted;
-    made.accepted += choice.accepted;
-    made.reasoning += choice.reasoning;
+    result.sampled += choice.sampled;
+    result.longest = std::max(result.longest, choice.sampled);
+    if (result.finish.empty()) result.finish = choice.finish();
+    result.drafted += choice.drafted;
+    result.accepted += choice.accepted;
+    result.reasoning += choice.reasoning;
     // The first choice of a prompt computes the prompt; the other choices find it in the prefix
     // cache.
-    if (choice.index() % plan_.n == 0) made.cached += choice.cached;
-    made.queue = std::max(made.queue, choice.queue);
-    made.prefill = std::max(made.prefill, choice.prefill);
-    made.decode = std::max(made.decode, choice.decode);
+    if (choice.index() % plan_.n == 0) result.cached += choice.cached;
+    result.queue = std::max(result.queue, choice.queue);
+    result.prefill = std::max(result.prefill, choice.prefill);
+    result.decode = std::max(result.decode, choice.decode);
   }
   if (first_) {
     using Seconds = std::chrono::duration<double>;
-    made.since_first = Seconds(Clock::now() - *first_).count();
-    made.since_last = Seconds(Clock::now() - *last_).count();
+    result.since_first = Seconds(Clock::now() - *first_).count();
+    result.since_last = Seconds(Clock::now() - *last_).count();
   }
-  return made;
+  return result;
 }
 
 std::string Generation::about() const {
   const auto list = [](const Texts& texts) {
-    Values made;
-    for (const std::string& text : texts) made.emplace_back(text);
-    return json::make_list(std::move(made));
+    Values values;
+    for (const std::string& text : texts) values.emplace_back(text);
+    return json::make_list(std::move(values));
   };
   const wherry_params& params = plan_.sampling.params;
   int64_t longest = 0;
@@ -129,7 +129,7 @@ void Generation::flush() {
 void Generation::close() {
   if (over_) return;
   over_ = true;
-  listener_(plan_.stream ? writer_->closing(totals()) : writer_->whole(deltas_, totals()), true);
+  listener_(plan_.stream ? writer_->closing(totals()) : writer_->complete(deltas_, totals()), true);
 }
 
 void Generation::fail(const std::string& error_json) {

@@ -19,7 +19,7 @@ Value part_json(const Part& part) {
     case Part::Kind::kCallEnd:
       break;
   }
-  return json::make_list({"end", part.whole});
+  return json::make_list({"end", part.complete});
 }
 
 void add_totals(ObjectText& text, const Totals& totals) {
@@ -47,7 +47,7 @@ std::string PartsReply::closing(const Totals& totals) const {
   return std::move(text).done();
 }
 
-std::string PartsReply::whole(const std::vector<Delta>& choices, const Totals& totals) const {
+std::string PartsReply::complete(const std::vector<Delta>& choices, const Totals& totals) const {
   ListText list;
   for (const Delta& delta : choices) list.raw(chunk(delta));
   ObjectText text;

@@ -29,7 +29,7 @@ class PartsReply : public Writer {
   std::vector<std::string> opening() const override { return {}; }
   std::string chunk(const Delta& delta) const override;
   std::string closing(const Totals& totals) const override;
-  std::string whole(const std::vector<Delta>& choices, const Totals& totals) const override;
+  std::string complete(const std::vector<Delta>& choices, const Totals& totals) const override;
 
  private:
   const Plan& plan_;

@@ -27,7 +27,7 @@ void require_chat(const Model& model) {
 
 // Returns the number of tokens of a chat's prompt, or any larger number if it exceeds the context.
 int64_t prompt_tokens(const Fields& fields, const Model& model, const std::function<bool()>& gone) {
-  const std::string text = ChatTools(fields, model.dialect).rendered(gone);
+  const std::string text = ChatTools(fields, model.chat_format).rendered(gone);
   const int64_t context = model.abilities.context;
   try {
     return static_cast<int64_t>(encoded(model, text, "messages", false).size());
@@ -88,7 +88,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
       return Truncated{checked, 0};
     }
   }();
-  const ChatTools tools(fields, model.dialect);
+  const ChatTools tools(fields, model.chat_format);
   try {
     text = tools.rendered(gone, &plan.adapted);
     prompt = encoded(model, text, "messages", false);
@@ -98,7 +98,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
     if (!options.prompt_only || error.code() != "chat_template") throw;
     refused = true;
   }
-  const int64_t asked =
+  const int64_t max_tokens =
       fields.integer("max_completion_tokens").value_or(fields.integer("max_tokens").value_or(0));
   plan.chat = true;
   plan.ignored = fields.unknown();
@@ -118,7 +118,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   } else {
     plan.constraint = tools.constraint(text, constraint_of(fields, tokenizer), tokenizer);
   }
-  plan.sampling = sampling_of(fields, model.abilities, asked);
+  plan.sampling = sampling_of(fields, model.abilities, max_tokens);
   plan.sampling.params.top_logprobs = static_cast<int32_t>(top);
   if (!fields.truth("ignore_eos")) {
     plan.sampling.stop_ids = tools.stop_ids(tokenizer, std::move(plan.sampling.stop_ids));
@@ -128,7 +128,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   plan.shows_reasoning = !fields.has("include_reasoning") || fields.truth("include_reasoning");
   set_common(plan, fields, model);
   plan.reading = tools.reading(text);
-  plan.reading.tools.held = plan.constraint.has_value();
+  plan.reading.tools.constrained = plan.constraint.has_value();
   plan.visible = tools.visible(tokenizer);
   plan.custom = tools.custom();
   plan.named = tools.named();
@@ -139,22 +139,26 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
 
 }  // namespace
 
-Model model_of(const std::string& name, const Speech& speech, int64_t context, int64_t vocab_size) {
+Model model_of(const std::string& name, const TextInterface& text_interface, int64_t context,
+               int64_t vocab_size) {
   // The prompt of an encoder-decoder is a source, which is no conversation.
-  const Dialect* dialect = speech.decoder_start.empty() ? speech.dialect.get() : nullptr;
-  const jinja::ChatTemplate* chat_template = dialect ? &dialect->chat_template() : nullptr;
+  const ChatFormat* chat_format =
+      text_interface.decoder_start.empty() ? text_interface.chat_format.get() : nullptr;
+  const jinja::ChatTemplate* chat_template = chat_format ? &chat_format->chat_template() : nullptr;
   return {name,
-          {speech.tokenizer.get(), speech.eos_ids, speech.defaults, vocab_size, context},
-          dialect,
-          {name, speech.tokenizer.get(), chat_template, speech.head, vocab_size, context},
-          speech.decoder_start};
+          {text_interface.tokenizer.get(), text_interface.eos_ids, text_interface.defaults,
+           vocab_size, context},
+          chat_format,
+          {name, text_interface.tokenizer.get(), chat_template, text_interface.head, vocab_size,
+           context},
+          text_interface.decoder_start};
 }
 
 std::vector<int32_t> chat_prompt(const Value& request, const Model& model, bool add_special_tokens,
                                  const std::function<bool()>& gone) {
   const Fields fields = with_prefix(checked_chat(request));
   require_chat(model);
-  return encoded(model, ChatTools(fields, model.dialect).rendered(gone), "messages",
+  return encoded(model, ChatTools(fields, model.chat_format).rendered(gone), "messages",
                  add_special_tokens);
 }
 

@@ -10,10 +10,10 @@
 
 #include "app/chat/request_options.h"
 #include "app/chat/sampling.h"
-#include "app/chat/speech.h"
-#include "app/grammar/held_to.h"
+#include "app/chat/text_interface.h"
+#include "app/grammar/compiled_grammar.h"
 #include "app/request/fields.h"
-#include "app/tools/dialect.h"
+#include "app/tools/chat_format.h"
 #include "app/tools/output_parser.h"
 #include "app/vectors/vector_plan.h"
 
@@ -34,7 +34,8 @@ struct Plan {
   std::vector<Job> jobs;
   Sampling sampling;  // sampling parameters of all jobs, except for their seeds and limits
   std::optional<Constraint> constraint;  // constraint of all outputs
-  HeldToPtr held_to;  // compiled constraint; null if it is not compiled yet or there is none
+  CompiledGrammarPtr
+      grammar;  // compiled constraint; null if it is not compiled yet or there is none
   std::vector<std::string> stops;
   bool keeps_stops = false;        // whether the output includes the stop string that ends it
   std::vector<int32_t> shown_ids;  // stop tokens whose text belongs to the output
@@ -61,7 +62,8 @@ struct Plan {
 struct Model {
   std::string name;
   Abilities abilities;
-  const Dialect* dialect;  // null if the model has no chat template, so that it only completes text
+  const ChatFormat*
+      chat_format;  // null if the model has no chat template, so that it only completes text
   VectorModel vectors;
   // Tokens that the decoder of an encoder-decoder begins with; empty for other models.
   std::vector<int32_t> decoder_start = {};
@@ -69,7 +71,8 @@ struct Model {
 };
 // Returns the properties of a model for plan_of. speech: must outlive the result. context: the
 // maximum number of tokens of one request.
-Model model_of(const std::string& name, const Speech& speech, int64_t context, int64_t vocab_size);
+Model model_of(const std::string& name, const TextInterface& text_interface, int64_t context,
+               int64_t vocab_size);
 
 // Makes the plan of a request; its constraint is not compiled yet. gone: returns whether the client
 // has aborted the request. Throws RequestError or jinja::Abandoned.

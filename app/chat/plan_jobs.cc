@@ -12,10 +12,10 @@ namespace {
 constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;  // odd, so that choices get different seeds
 
 uint64_t seed_of(const Fields& fields) {
-  if (const Value* asked = fields.find("seed")) {
-    if (asked->is_integer()) return static_cast<uint64_t>(asked->integer());
+  if (const Value* seed = fields.find("seed")) {
+    if (seed->is_integer()) return static_cast<uint64_t>(seed->integer());
     // A seed of more than 63 bits is stored as a double.
-    return static_cast<uint64_t>(asked->number());
+    return static_cast<uint64_t>(seed->number());
   }
   std::random_device device;
   return static_cast<uint64_t>(device()) << 32 | device();
@@ -25,21 +25,21 @@ uint64_t seed_of(const Fields& fields) {
 
 void add_jobs(Plan& plan, const std::vector<std::vector<int32_t>>& prompts, const Fields& fields,
               const Model& model, const char* field) {
-  const int32_t asked = plan.sampling.params.max_tokens;
+  const int32_t max_tokens = plan.sampling.params.max_tokens;
   plan.prompt_tokens = 0;
   for (const auto& prompt : prompts) {
-    check_prompt(prompt, asked, field, model);
+    check_prompt(prompt, max_tokens, field, model);
     plan.prompt_tokens += static_cast<int64_t>(prompt.size());
   }
   plan.n = static_cast<size_t>(fields.integer("n").value_or(1));
   const uint64_t seed = seed_of(fields);
   for (const auto& prompt : prompts) {
-    Job job{prompt, {}, 0, asked};
+    Job job{prompt, {}, 0, max_tokens};
     if (!model.decoder_start.empty()) {
       job.source = std::move(job.prompt);
       job.prompt = model.decoder_start;
     }
-    if (asked == 0) {
+    if (max_tokens == 0) {
       job.max_tokens =
           static_cast<int32_t>(model.abilities.context - static_cast<int64_t>(job.prompt.size()));
     }

@@ -14,16 +14,16 @@ namespace {
 using Items = std::vector<std::pair<Value, Value>>;
 
 std::string joined(const std::vector<std::string>& items) {
-  ListText made;
-  for (const std::string& item : items) made.raw(item);
-  return std::move(made).done();
+  ListText result;
+  for (const std::string& item : items) result.raw(item);
+  return std::move(result).done();
 }
 
 std::string chat_logprobs(const std::vector<LoggedToken>& tokens) {
-  ObjectText made;
-  made.raw("content", token_logprobs(tokens));
-  made.raw("refusal", "null");
-  return std::move(made).done();
+  ObjectText result;
+  result.raw("content", token_logprobs(tokens));
+  result.raw("refusal", "null");
+  return std::move(result).done();
 }
 
 std::string completion_logprobs(const std::vector<LoggedToken>& tokens) {
@@ -38,12 +38,12 @@ std::string completion_logprobs(const std::vector<LoggedToken>& tokens) {
     tops.raw(token.logprob ? json::to_compact_json(json::make_dict(std::move(top))) : "null");
     offsets.raw(std::to_string(token.offset));
   }
-  ObjectText made;
-  made.raw("tokens", std::move(texts).done());
-  made.raw("token_logprobs", std::move(logprobs).done());
-  made.raw("top_logprobs", std::move(tops).done());
-  made.raw("text_offset", std::move(offsets).done());
-  return std::move(made).done();
+  ObjectText result;
+  result.raw("tokens", std::move(texts).done());
+  result.raw("token_logprobs", std::move(logprobs).done());
+  result.raw("top_logprobs", std::move(tops).done());
+  result.raw("text_offset", std::move(offsets).done());
+  return std::move(result).done();
 }
 
 Value finish_of(const Delta& delta) { return delta.finish.empty() ? Value() : Value(delta.finish); }
@@ -54,7 +54,7 @@ const char* kind_of(const Part& call) { return call.custom ? "custom" : "functio
 // Clients expect one entry per call in a chunk. parts: adjacent parts of one kind are already
 // merged.
 Values call_deltas(const std::vector<Part>& parts) {
-  Values made;
+  Values values;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
     const bool begins = part.kind == Part::Kind::kCallBegin;
@@ -71,13 +71,13 @@ Values call_deltas(const std::vector<Part>& parts) {
     if (part.custom) added.insert(added.end(), of_call.begin(), of_call.end());
     added.emplace_back(kind, json::make_dict(std::move(called)));
     if (!part.custom) added.insert(added.end(), of_call.begin(), of_call.end());
-    made.push_back(json::make_dict(std::move(added)));
+    values.push_back(json::make_dict(std::move(added)));
   }
-  return made;
+  return values;
 }
 
-Values whole_calls(const std::vector<Part>& parts) {
-  Values made;
+Values complete_calls(const std::vector<Part>& parts) {
+  Values values;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].kind != Part::Kind::kCallBegin) continue;
     std::string arguments;
@@ -91,9 +91,9 @@ Values whole_calls(const std::vector<Part>& parts) {
     call.emplace_back(kind, json::make_dict({{"name", parts[i].name},
                                              {custom ? "input" : "arguments", arguments}}));
     if (!custom) call.emplace_back("type", kind);
-    made.push_back(json::make_dict(std::move(call)));
+    values.push_back(json::make_dict(std::move(call)));
   }
-  return made;
+  return values;
 }
 
 }  // namespace
@@ -106,21 +106,21 @@ Reply::Reply(const Plan& plan, const Tokenizer& tokenizer)
 
 std::string Reply::answer(const std::vector<std::string>& choices, const Totals* totals,
                           bool streamed, bool first, const std::string& of_prompt) const {
-  ObjectText made;
-  made.add("id", id_);
-  made.add("created", created_);
-  made.add("model", plan_.model);
-  made.raw("choices", joined(choices));
+  ObjectText result;
+  result.add("id", id_);
+  result.add("created", created_);
+  result.add("model", plan_.model);
+  result.raw("choices", joined(choices));
   if (totals != nullptr) {
-    made.add("usage", usage_of(*totals));
-    made.add("timings", timings_of(*totals));
+    result.add("usage", usage_of(*totals));
+    result.add("timings", timings_of(*totals));
   }
-  made.add("object", !plan_.chat ? "text_completion"
-                     : streamed  ? "chat.completion.chunk"
-                                 : "chat.completion");
-  if (first && plan_.dropped_messages > 0) made.add("dropped_messages", plan_.dropped_messages);
-  if (!of_prompt.empty()) made.raw("prompt_logprobs", of_prompt);
-  return std::move(made).done();
+  result.add("object", !plan_.chat ? "text_completion"
+                       : streamed  ? "chat.completion.chunk"
+                                   : "chat.completion");
+  if (first && plan_.dropped_messages > 0) result.add("dropped_messages", plan_.dropped_messages);
+  if (!of_prompt.empty()) result.raw("prompt_logprobs", of_prompt);
+  return std::move(result).done();
 }
 
 std::string Reply::chat_chunk(const Delta& delta) const {
@@ -137,16 +137,16 @@ std::string Reply::chat_chunk(const Delta& delta) const {
   if (Values calls = call_deltas(delta.parts); !calls.empty()) {
     added.emplace_back("tool_calls", json::make_list(std::move(calls)));
   }
-  ObjectText made;
-  made.raw("index", std::to_string(delta.index));
-  made.add("delta", json::make_dict(std::move(added)));
-  made.add("finish_reason", finish_of(delta));
-  made.raw("logprobs", delta.logprobs.empty() ? "null" : chat_logprobs(delta.logprobs));
-  return std::move(made).done();
+  ObjectText result;
+  result.raw("index", std::to_string(delta.index));
+  result.add("delta", json::make_dict(std::move(added)));
+  result.add("finish_reason", finish_of(delta));
+  result.raw("logprobs", delta.logprobs.empty() ? "null" : chat_logprobs(delta.logprobs));
+  return std::move(result).done();
 }
 
 std::string Reply::chat_choice(const Delta& delta) const {
-  Values calls = whole_calls(delta.parts);
+  Values calls = complete_calls(delta.parts);
   const std::string text = delta.text();
   Items message = {{"content", text.empty() && !calls.empty() ? Value() : Value(text)},
                    {"role", "assistant"},
@@ -156,31 +156,31 @@ std::string Reply::chat_choice(const Delta& delta) const {
     message.emplace_back("reasoning", reasoning);
   }
   if (!calls.empty()) message.emplace_back("tool_calls", json::make_list(std::move(calls)));
-  ObjectText made;
-  made.raw("index", std::to_string(delta.index));
-  made.add("message", json::make_dict(std::move(message)));
-  made.add("finish_reason", delta.finish.empty() ? "stop" : delta.finish);
-  made.raw("logprobs", plan_.logprobs ? chat_logprobs(delta.logprobs) : "null");
-  return std::move(made).done();
+  ObjectText result;
+  result.raw("index", std::to_string(delta.index));
+  result.add("message", json::make_dict(std::move(message)));
+  result.add("finish_reason", delta.finish.empty() ? "stop" : delta.finish);
+  result.raw("logprobs", plan_.logprobs ? chat_logprobs(delta.logprobs) : "null");
+  return std::move(result).done();
 }
 
 std::string Reply::completion_choice(const Delta& delta) const {
-  ObjectText made;
-  made.raw("index", std::to_string(delta.index));
-  made.add("text", delta.text());
-  made.add("finish_reason", finish_of(delta));
-  made.raw("logprobs", plan_.logprobs ? completion_logprobs(delta.logprobs) : "null");
+  ObjectText result;
+  result.raw("index", std::to_string(delta.index));
+  result.add("text", delta.text());
+  result.add("finish_reason", finish_of(delta));
+  result.raw("logprobs", plan_.logprobs ? completion_logprobs(delta.logprobs) : "null");
   if (plan_.prompt_logprobs && !plan_.stream) {
-    made.raw("prompt_logprobs", prompt_logprobs(delta.prompt));
+    result.raw("prompt_logprobs", prompt_logprobs(delta.prompt));
   }
-  return std::move(made).done();
+  return std::move(result).done();
 }
 
 // Returns an object for each prompt token: the token and its alternatives; null for the first.
 // `rank` is a token's place among all tokens; null if it is not among the alternatives.
 std::string Reply::prompt_logprobs(const std::vector<PromptToken>& tokens) const {
-  ListText made;
-  made.raw("null");
+  ListText result;
+  result.raw("null");
   for (const PromptToken& token : tokens) {
     ObjectText entry;
     const auto add = [&](int32_t id, float logprob, const Value& rank) {
@@ -199,13 +199,13 @@ std::string Reply::prompt_logprobs(const std::vector<PromptToken>& tokens) const
       if (other != own)
         add(other->first, other->second, Value(int64_t{other - token.top.begin() + 1}));
     }
-    made.raw(std::move(entry).done());
+    result.raw(std::move(entry).done());
   }
-  return std::move(made).done();
+  return std::move(result).done();
 }
 
 std::vector<std::string> Reply::opening() const {
-  std::vector<std::string> made;
+  std::vector<std::string> texts;
   for (size_t i = 0; plan_.chat && i < plan_.jobs.size(); ++i) {
     Items role;  // not an initializer list, because GCC 12 warns about that (-Warray-bounds)
     role.emplace_back("role", "assistant");
@@ -214,9 +214,9 @@ std::vector<std::string> Reply::opening() const {
                                           {"delta", json::make_dict(std::move(role))},
                                           {"finish_reason", Value()},
                                           {"logprobs", Value()}});
-    made.push_back(answer({json::to_compact_json(choice)}, nullptr, true, i == 0));
+    texts.push_back(answer({json::to_compact_json(choice)}, nullptr, true, i == 0));
   }
-  return made;
+  return texts;
 }
 
 std::string Reply::chunk(const Delta& delta) const {
@@ -225,14 +225,14 @@ std::string Reply::chunk(const Delta& delta) const {
 
 std::string Reply::closing(const Totals& totals) const { return answer({}, &totals, true, false); }
 
-std::string Reply::whole(const std::vector<Delta>& choices, const Totals& totals) const {
-  std::vector<std::string> made;
+std::string Reply::complete(const std::vector<Delta>& choices, const Totals& totals) const {
+  std::vector<std::string> texts;
   for (const Delta& delta : choices) {
-    made.push_back(plan_.chat ? chat_choice(delta) : completion_choice(delta));
+    texts.push_back(plan_.chat ? chat_choice(delta) : completion_choice(delta));
   }
   std::string prompt;
   if (plan_.chat && plan_.prompt_logprobs) prompt = prompt_logprobs(choices[0].prompt);
-  return answer(made, &totals, false, true, prompt);
+  return answer(texts, &totals, false, true, prompt);
 }
 
 }  // namespace wherry::app

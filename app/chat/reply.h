@@ -20,7 +20,7 @@ class Reply : public Writer {
   std::vector<std::string> opening() const override;  // returns the chunks with each choice's role
   std::string chunk(const Delta& delta) const override;
   std::string closing(const Totals& totals) const override;
-  std::string whole(const std::vector<Delta>& choices, const Totals& totals) const override;
+  std::string complete(const std::vector<Delta>& choices, const Totals& totals) const override;
 
  private:
   // choices: JSON of each choice. first: whether nothing of the response precedes it.

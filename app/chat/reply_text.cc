@@ -41,30 +41,30 @@ std::string json_number(float value) {
 
 std::string shown(const std::string& piece) {
   if (unicode::well_formed(piece) == piece) return piece;
-  std::string made = "bytes:";
+  std::string result = "bytes:";
   for (char byte : piece) {
     char text[8];
     std::snprintf(text, sizeof text, "\\x%02x", static_cast<unsigned char>(byte));
-    made += text;
+    result += text;
   }
-  return made;
+  return result;
 }
 
 namespace {
 
 std::string bytes_of(const std::string& piece) {
-  ListText made;
-  for (char byte : piece) made.raw(std::to_string(static_cast<unsigned char>(byte)));
-  return std::move(made).done();
+  ListText result;
+  for (char byte : piece) result.raw(std::to_string(static_cast<unsigned char>(byte)));
+  return std::move(result).done();
 }
 
 std::string logged(const std::string& piece, float logprob, const std::string* top) {
-  ObjectText made;
-  made.add("token", shown(piece));
-  made.raw("logprob", json_number(logprob));
-  made.raw("bytes", bytes_of(piece));
-  if (top != nullptr) made.raw("top_logprobs", *top);
-  return std::move(made).done();
+  ObjectText result;
+  result.add("token", shown(piece));
+  result.raw("logprob", json_number(logprob));
+  result.raw("bytes", bytes_of(piece));
+  if (top != nullptr) result.raw("top_logprobs", *top);
+  return std::move(result).done();
 }
 
 }  // namespace

@@ -94,9 +94,9 @@ bool Requests::abort(int64_t id) {
   RequestPtr request;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = requests_.find(id);
-    if (found == requests_.end()) return false;
-    request = found->second;
+    const auto match = requests_.find(id);
+    if (match == requests_.end()) return false;
+    request = match->second;
     request->aborted = true;
   }
   abandon(request);
@@ -157,9 +157,9 @@ void Requests::plan_all() {
 
 std::vector<Requests::RequestPtr> Requests::requests() const {
   const std::lock_guard lock(mutex_);
-  std::vector<RequestPtr> made;
-  for (const auto& [id, request] : requests_) made.push_back(request);
-  return made;
+  std::vector<RequestPtr> result;
+  for (const auto& [id, request] : requests_) result.push_back(request);
+  return result;
 }
 
 std::vector<uint64_t> Requests::submitted(const RequestPtr& request) const {
@@ -214,24 +214,25 @@ void Requests::submit_plan(const RequestPtr& request) {
   const std::string& named = request->options.task;
   const VectorTask task = named.empty() ? task_of(given) : task_named(named);
   if (task != VectorTask::kNone) return submit_vectors(request, task, given);
-  Plan made = plan_of(given, model_, [&] { return gone(request); }, request->options);
-  if (made.constraint) {
-    compile(request, std::move(made));
+  Plan plan = plan_of(given, model_, [&] { return gone(request); }, request->options);
+  if (plan.constraint) {
+    compile(request, std::move(plan));
   } else {
-    submit(request, std::move(made));
+    submit(request, std::move(plan));
   }
 }
 
 void Requests::compile(const RequestPtr& request, Plan plan) {
   const auto kept = std::make_shared<Plan>(std::move(plan));
-  grammars_.compile(request->id, *kept->constraint,
-                    [this, request, kept](HeldToPtr grammar, const std::exception_ptr& error) {
-                      attempt(request, [&] {
-                        if (error) std::rethrow_exception(error);
-                        kept->held_to = std::move(grammar);
-                        submit(request, std::move(*kept));
-                      });
-                    });
+  grammars_.compile(
+      request->id, *kept->constraint,
+      [this, request, kept](CompiledGrammarPtr grammar, const std::exception_ptr& error) {
+        attempt(request, [&] {
+          if (error) std::rethrow_exception(error);
+          kept->grammar = std::move(grammar);
+          submit(request, std::move(*kept));
+        });
+      });
   // The client aborted the request before it was registered as waiting.
   if (gone(request)) abandon(request);
 }
@@ -249,8 +250,8 @@ void Requests::add(uint64_t id, const Plan& plan, const Job& job) {
   params.source = job.source.data();
   params.n_source = job.source.size();
   wherry_mask mask{};  // the core owns the mask after it was submitted
-  if (plan.held_to) {
-    mask = plan.held_to->mask(plan.sampling.stop_ids);
+  if (plan.grammar) {
+    mask = plan.grammar->mask(plan.sampling.stop_ids);
     params.mask = &mask;
   }
   core_.add(id, job.prompt, params);
@@ -355,13 +356,13 @@ void Requests::take(const wherry_event* events, size_t n, const std::string& err
     std::pair<RequestPtr, size_t> choice;
     {
       const std::lock_guard lock(mutex_);
-      const auto found = choices_.find(event.id);
-      if (found == choices_.end()) continue;
-      choice = found->second;
+      const auto match = choices_.find(event.id);
+      if (match == choices_.end()) continue;
+      choice = match->second;
       if (event.finish != WHERRY_RUNNING) {  // no event follows for this choice
         choice.first->core_ids[choice.second] = 0;
         ++choice.first->ended;
-        choices_.erase(found);
+        choices_.erase(match);
       }
     }
     const auto& [request, index] = choice;

@@ -17,7 +17,7 @@ constexpr const char* kBreakers[] = {"\n", ":", "\"", "*"};  // llama.cpp's defa
 // value.
 double chosen(const Fields& fields, const Abilities& model, const char* name, double otherwise,
               bool always = false) {
-  if (const auto asked = fields.number(name)) return *asked;
+  if (const auto given = fields.number(name)) return *given;
   const Fields defaults(model.defaults);
   const Value* sampled = defaults.find("do_sample");
   if (!always && sampled != nullptr && !json::truth(*sampled)) return otherwise;
@@ -48,20 +48,20 @@ void set_probabilities(const Fields& fields, const Abilities& model, wherry_para
 // Returns the tokens whose text contains one of these strings, except special tokens.
 std::vector<int32_t> tokens_with(const Tokenizer& tokenizer,
                                  const std::vector<std::string>& texts) {
-  std::vector<int32_t> made;
+  std::vector<int32_t> result;
   for (int32_t id = 0; id <= tokenizer.largest_id(); ++id) {
     if (!tokenizer.is_text(id)) continue;
     const std::string piece = tokenizer.piece(id);
-    const bool found = std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+    const bool matched = std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
       return piece.find(text) != piece.npos;
     });
-    if (found) made.push_back(id);
+    if (matched) result.push_back(id);
   }
-  return made;
+  return result;
 }
 
-void set_penalties(const Fields& fields, const Abilities& model, Sampling& made) {
-  wherry_params& params = made.params;
+void set_penalties(const Fields& fields, const Abilities& model, Sampling& result) {
+  wherry_params& params = result.params;
   const auto real = [&](const char* name) {
     return static_cast<float>(fields.number(name).value_or(0));
   };
@@ -77,11 +77,11 @@ void set_penalties(const Fields& fields, const Abilities& model, Sampling& made)
   params.dry_range = static_cast<int32_t>(std::max<int64_t>(last, 0));
   if (params.dry_multiplier == 0) return;
   std::vector<std::string> texts(std::begin(kBreakers), std::end(kBreakers));
-  if (const Value* asked = fields.find("dry_sequence_breakers")) {
+  if (const Value* given = fields.find("dry_sequence_breakers")) {
     texts.clear();
-    for (const Value& text : asked->items()) texts.push_back(text.text());
+    for (const Value& text : given->items()) texts.push_back(text.text());
   }
-  made.breakers = tokens_with(*model.tokenizer, texts);
+  result.breakers = tokens_with(*model.tokenizer, texts);
 }
 
 void check_id(const char* field, int64_t id, const Abilities& model) {
@@ -91,12 +91,12 @@ void check_id(const char* field, int64_t id, const Abilities& model) {
                      field);
 }
 
-void set_ids(const Fields& fields, const Abilities& model, Sampling& made) {
+void set_ids(const Fields& fields, const Abilities& model, Sampling& result) {
   if (const Value* biases = fields.find("logit_bias")) {
     for (const auto& [id, bias] : biases->dict().items) {
       check_id("logit_bias", id.integer(), model);
-      made.bias_ids.push_back(static_cast<int32_t>(id.integer()));
-      made.bias_values.push_back(static_cast<float>(bias.number()));
+      result.bias_ids.push_back(static_cast<int32_t>(id.integer()));
+      result.bias_values.push_back(static_cast<float>(bias.number()));
     }
   }
   if (const Value* allowed = fields.find("allowed_token_ids")) {
@@ -104,23 +104,23 @@ void set_ids(const Fields& fields, const Abilities& model, Sampling& made) {
     for (const Value& id : allowed->items()) {
       check_id("allowed_token_ids", id.integer(), model);
       if (seen.insert(id.integer()).second) {
-        made.allowed.push_back(static_cast<int32_t>(id.integer()));
+        result.allowed.push_back(static_cast<int32_t>(id.integer()));
       }
     }
   }
-  if (!fields.truth("ignore_eos")) made.stop_ids = model.eos_ids;
+  if (!fields.truth("ignore_eos")) result.stop_ids = model.eos_ids;
   if (const Value* stops = fields.find("stop_token_ids")) {
-    std::set<int32_t> seen(made.stop_ids.begin(), made.stop_ids.end());
+    std::set<int32_t> seen(result.stop_ids.begin(), result.stop_ids.end());
     for (const Value& id : stops->items()) {
       check_id("stop_token_ids", id.integer(), model);
       const auto token = static_cast<int32_t>(id.integer());
-      if (seen.insert(token).second) made.stop_ids.push_back(token);
+      if (seen.insert(token).second) result.stop_ids.push_back(token);
     }
   }
 }
 
 // Bans each word both at the start of a text and after a space.
-void set_bad_words(const Fields& fields, const Abilities& model, Sampling& made) {
+void set_bad_words(const Fields& fields, const Abilities& model, Sampling& result) {
   const Value* words = fields.find("bad_words");
   if (words == nullptr) return;
   size_t size = 0;
@@ -137,8 +137,8 @@ void set_bad_words(const Fields& fields, const Abilities& model, Sampling& made)
     for (const std::string& form : {text, " " + text.substr(start)}) {
       const std::vector<int32_t> ids = model.tokenizer->encode(form, false);
       if (ids.empty() || !seen.insert(ids).second) continue;
-      made.bad_words.insert(made.bad_words.end(), ids.begin(), ids.end());
-      made.bad_word_lengths.push_back(ids.size());
+      result.bad_words.insert(result.bad_words.end(), ids.begin(), ids.end());
+      result.bad_word_lengths.push_back(ids.size());
     }
   }
 }
@@ -146,58 +146,58 @@ void set_bad_words(const Fields& fields, const Abilities& model, Sampling& made)
 }  // namespace
 
 wherry_params Sampling::record() const {
-  wherry_params made = params;
-  made.stop_ids = stop_ids.data();
-  made.n_stop_ids = stop_ids.size();
-  made.dry_breakers = breakers.data();
-  made.n_dry_breakers = breakers.size();
-  made.bias_ids = bias_ids.data();
-  made.bias_values = bias_values.data();
-  made.n_bias = bias_ids.size();
-  made.allowed = allowed.data();
-  made.n_allowed = allowed.size();
-  made.bad_words = bad_words.data();
-  made.bad_word_lengths = bad_word_lengths.data();
-  made.n_bad_words = bad_word_lengths.size();
-  made.prediction = prediction.data();
-  made.n_prediction = prediction.size();
-  return made;
+  wherry_params result = params;
+  result.stop_ids = stop_ids.data();
+  result.n_stop_ids = stop_ids.size();
+  result.dry_breakers = breakers.data();
+  result.n_dry_breakers = breakers.size();
+  result.bias_ids = bias_ids.data();
+  result.bias_values = bias_values.data();
+  result.n_bias = bias_ids.size();
+  result.allowed = allowed.data();
+  result.n_allowed = allowed.size();
+  result.bad_words = bad_words.data();
+  result.bad_word_lengths = bad_word_lengths.data();
+  result.n_bad_words = bad_word_lengths.size();
+  result.prediction = prediction.data();
+  result.n_prediction = prediction.size();
+  return result;
 }
 
 Sampling sampling_of(const Fields& fields, const Abilities& model, int64_t max_tokens) {
-  Sampling made;
-  wherry_params_init(&made.params);
-  set_ids(fields, model, made);
+  Sampling sampling;
+  wherry_params_init(&sampling.params);
+  set_ids(fields, model, sampling);
   const int64_t fewest = fields.integer("min_tokens").value_or(0);
   if (max_tokens > 0 && fewest > max_tokens) {
     throw RequestError("min_tokens is " + std::to_string(fewest) + "; the output has at most " +
                            std::to_string(max_tokens),
                        "min_tokens");
   }
-  made.params.max_tokens = static_cast<int32_t>(max_tokens);
-  made.params.min_tokens = static_cast<int32_t>(fewest);
-  set_probabilities(fields, model, made.params);
-  set_penalties(fields, model, made);
-  set_bad_words(fields, model, made);
-  made.params.priority = static_cast<int32_t>(-fields.integer("priority").value_or(0));
+  sampling.params.max_tokens = static_cast<int32_t>(max_tokens);
+  sampling.params.min_tokens = static_cast<int32_t>(fewest);
+  set_probabilities(fields, model, sampling.params);
+  set_penalties(fields, model, sampling);
+  set_bad_words(fields, model, sampling);
+  sampling.params.priority = static_cast<int32_t>(-fields.integer("priority").value_or(0));
   const std::string user = fields.text("safety_identifier");
-  made.params.user = number_of(user.empty() ? fields.text("user") : user);
-  made.params.salt = number_of(fields.text("cache_salt"));
-  made.params.max_drafts = static_cast<int32_t>(fields.integer("max_drafts").value_or(-1));
-  made.params.prompt_logprobs =
+  sampling.params.user = number_of(user.empty() ? fields.text("user") : user);
+  sampling.params.salt = number_of(fields.text("cache_salt"));
+  sampling.params.max_drafts = static_cast<int32_t>(fields.integer("max_drafts").value_or(-1));
+  sampling.params.prompt_logprobs =
       static_cast<int32_t>(fields.integer("prompt_logprobs").value_or(-1));
   if (fields.has("prompt_logprobs") && fields.truth("stream")) {
     throw RequestError("prompt_logprobs are not streamed", "prompt_logprobs");
   }
-  return made;
+  return sampling;
 }
 
 uint64_t number_of(const std::string& name) {
   if (name.empty()) return 0;
-  uint64_t made = 0;
+  uint64_t result = 0;
   const Blake2b::Digest digest = Blake2b().text(name).finish();
-  for (size_t i = 0; i < 8; ++i) made = made << 8 | digest[i];
-  return made;
+  for (size_t i = 0; i < 8; ++i) result = result << 8 | digest[i];
+  return result;
 }
 
 }  // namespace wherry::app

@@ -18,11 +18,11 @@ std::vector<size_t> beginnings(const Values& messages) {
     const std::string role = role_of(message);
     return role != "system" && role != "developer";
   });
-  std::vector<size_t> made{static_cast<size_t>(spoken - messages.begin())};
-  for (size_t i = made[0] + 1; i < messages.size(); ++i) {
-    if (role_of(messages[i]) == "user") made.push_back(i);
+  std::vector<size_t> result{static_cast<size_t>(spoken - messages.begin())};
+  for (size_t i = result[0] + 1; i < messages.size(); ++i) {
+    if (role_of(messages[i]) == "user") result.push_back(i);
   }
-  return made;
+  return result;
 }
 
 Fields with_messages(const Fields& fields, Values messages) {
@@ -36,9 +36,9 @@ Fields with_messages(const Fields& fields, Values messages) {
 Truncated truncated(Fields fields, int64_t context,
                     const std::function<int64_t(const Fields& fields)>& tokens) {
   if (fields.text("truncation") != "auto") return {std::move(fields)};
-  const int64_t asked = fields.integer("max_completion_tokens")
-                            .value_or(fields.integer("max_tokens").value_or(context / kShare));
-  const int64_t most = context - asked;
+  const int64_t reserved = fields.integer("max_completion_tokens")
+                               .value_or(fields.integer("max_tokens").value_or(context / kShare));
+  const int64_t most = context - reserved;
   const Values messages = fields.find("messages")->items();
   const std::vector<size_t> begins = beginnings(messages);
   const auto from = [&](size_t begin) {
@@ -49,10 +49,10 @@ Truncated truncated(Fields fields, int64_t context,
   };
   if (tokens(fields) <= most) return {std::move(fields)};
   // Of the later beginnings the first that fits, or the last: fewer messages have fewer tokens.
-  const auto found = std::partition_point(begins.begin() + 1, begins.end(), [&](size_t begin) {
+  const auto match = std::partition_point(begins.begin() + 1, begins.end(), [&](size_t begin) {
     return begin != begins.back() && tokens(from(begin)) > most;
   });
-  const size_t begin = found == begins.end() ? begins[0] : *found;
+  const size_t begin = match == begins.end() ? begins[0] : *match;
   return {from(begin), static_cast<int64_t>(begin - begins[0])};
 }
 

@@ -14,22 +14,22 @@ constexpr int64_t kContext = 20;
 
 // Returns a chat of messages "<first letter of the role><text>", each of as many tokens as letters.
 Fields chat(const std::vector<std::string>& messages, const char* truncation, int64_t max_tokens) {
-  Values made;
+  Values values;
   for (const std::string& message : messages) {
     const char* role = message[0] == 's' ? "system" : message[0] == 'u' ? "user" : "assistant";
-    made.push_back(json::make_dict({{"role", role}, {"content", message}}));
+    values.push_back(json::make_dict({{"role", role}, {"content", message}}));
   }
-  return Fields(json::make_dict({{"messages", json::make_list(std::move(made))},
+  return Fields(json::make_dict({{"messages", json::make_list(std::move(values))},
                                  {"truncation", truncation},
                                  {"max_tokens", max_tokens > 0 ? Value(max_tokens) : Value()}}));
 }
 
 std::string kept(const Fields& fields) {
-  std::string made;
+  std::string result;
   for (const Value& message : fields.find("messages")->items()) {
-    made += Fields(message).text("content") + " ";
+    result += Fields(message).text("content") + " ";
   }
-  return made;
+  return result;
 }
 
 void check_kept(const std::vector<std::string>& messages, int64_t max_tokens, const char* expected,
@@ -40,9 +40,9 @@ void check_kept(const std::vector<std::string>& messages, int64_t max_tokens, co
     const std::string text = kept(some);
     return static_cast<int64_t>(text.size()) - std::count(text.begin(), text.end(), ' ');
   };
-  const Truncated found = truncated(chat(messages, truncation, max_tokens), kContext, tokens);
-  CHECK_EQ(kept(found.fields), expected);
-  CHECK_EQ(found.dropped, dropped);
+  const Truncated match = truncated(chat(messages, truncation, max_tokens), kContext, tokens);
+  CHECK_EQ(kept(match.fields), expected);
+  CHECK_EQ(match.dropped, dropped);
   CHECK(counted <= 1 + 4);  // a binary search over less than 16 turns
 }
 
@@ -64,7 +64,7 @@ TEST(the_last_turn_stays) {
   check_kept({"s1"}, 25, "s1 ", 0);
 }
 
-TEST(nothing_is_dropped_without_being_asked) {
+TEST(nothing_is_dropped_without_a_request) {
   check_kept(kLong, 8, "s1 u123 a123 u456 a456 u789 ", 0, "disabled");
 }
 

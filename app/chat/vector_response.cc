@@ -53,9 +53,9 @@ void VectorResponse::push(size_t job, const wherry_event& event, const std::stri
 }
 
 Totals VectorResponse::totals() const {
-  Totals made;
-  for (const auto& prompt : plan_.prompts) made.prompt += static_cast<int64_t>(prompt.size());
-  return made;
+  Totals result;
+  for (const auto& prompt : plan_.prompts) result.prompt += static_cast<int64_t>(prompt.size());
+  return result;
 }
 
 std::string VectorResponse::about() const {
@@ -69,7 +69,7 @@ void VectorResponse::flush() {
   if (over_ || !done()) return;
   over_ = true;
   try {
-    listener_(plan_.whole(results_), true);
+    listener_(plan_.complete(results_), true);
   } catch (const Error& damage) {
     listener_(error_json(damage.what(), "server_error", "", "engine_error"), true);
   }

@@ -18,7 +18,7 @@ class Writer {
   virtual std::vector<std::string> opening() const = 0;  // returns the first chunks of a stream
   virtual std::string chunk(const Delta& delta) const = 0;
   virtual std::string closing(const Totals& totals) const = 0;  // returns the chunk with the usage
-  virtual std::string whole(const std::vector<Delta>& choices, const Totals& totals) const = 0;
+  virtual std::string complete(const std::vector<Delta>& choices, const Totals& totals) const = 0;
 };
 
 }  // namespace wherry::app

@@ -85,7 +85,7 @@ class Download {
   // complete.
   std::string find_manifest(const std::string& kept) {
     try {
-      return server_.whole(base_ + kManifest, kMostManifest);
+      return server_.download(base_ + kManifest, kMostManifest);
     } catch (const Unreachable& error) {
       if (error.http_status() != 0 || kept.empty()) throw;
       if (!folder_.lacking(file_list(kept, folder_.path() + "/" + kManifest)).empty()) throw;
@@ -141,8 +141,8 @@ class Download {
 }  // namespace
 
 DownloadOptions read_download_options(const std::string& json) {
-  DownloadOptions made;
-  if (json.empty()) return made;
+  DownloadOptions options;
+  if (json.empty()) return options;
   Value given;
   try {
     given = json::from_json(json);
@@ -153,10 +153,10 @@ DownloadOptions read_download_options(const std::string& json) {
   Problems problems;
   for (const auto& [name, value] : given.dict().items) {
     if (name.text() == "verify" && value.is(json::Kind::kBool)) {
-      made.verify = value.integer() != 0;
+      options.verify = value.integer() != 0;
     } else if (name.text() == "retry_wait" && value.is(json::Kind::kInt) && value.integer() >= 0 &&
                value.integer() <= kLongestWait) {
-      made.retry_wait = value.integer();
+      options.retry_wait = value.integer();
     } else {
       problems.add(name.text(), ": found ", json::to_json(value),
                    "; options are \"verify\", true or false, and \"retry_wait\", 0 to ",
@@ -164,7 +164,7 @@ DownloadOptions read_download_options(const std::string& json) {
     }
   }
   problems.raise(WHERRY_INVALID_ARGUMENT, "the options cannot be used");
-  return made;
+  return options;
 }
 
 void download(const std::string& url, const std::string& folder, const DownloadOptions& options,
@@ -174,14 +174,14 @@ void download(const std::string& url, const std::string& folder, const DownloadO
 
 std::string missing_files(const std::string& manifest, const std::string& folder) {
   const std::vector<FileRecord> files = file_list(manifest, kManifest);
-  json::Values made;
+  json::Values values;
   for (const FileRecord& file : ModelFolder(folder).lacking(files)) {
     const PartFile part(folder, file);
     if (part.kept() == file.size) continue;  // complete, or empty and so not fetched
     const std::string name = part.path().substr(part.path().rfind('/') + 1);
-    made.push_back(json::make_dict({{"name", file.name}, {"size", file.size}, {"part", name}}));
+    values.push_back(json::make_dict({{"name", file.name}, {"size", file.size}, {"part", name}}));
   }
-  return json::to_compact_json(json::make_list(std::move(made)));
+  return json::to_compact_json(json::make_list(std::move(values)));
 }
 
 }  // namespace wherry::app

@@ -71,13 +71,13 @@ std::string digested(const std::string& text) {
 }
 
 std::string text_of(const Value& object, const char* name) {
-  const Value* found = object.dict().find(std::string_view(name));
-  return found != nullptr && found->is_string() ? found->text() : std::string();
+  const Value* match = object.dict().find(std::string_view(name));
+  return match != nullptr && match->is_string() ? match->text() : std::string();
 }
 
 int64_t integer_of(const Value& object, const char* name) {
-  const Value* found = object.dict().find(std::string_view(name));
-  return found != nullptr && found->is(json::Kind::kInt) ? found->integer() : -1;
+  const Value* match = object.dict().find(std::string_view(name));
+  return match != nullptr && match->is(json::Kind::kInt) ? match->integer() : -1;
 }
 
 Value parsed(const std::string& text, const std::string& source) {
@@ -110,23 +110,23 @@ std::vector<FileRecord> file_list(const std::string& text, const std::string& so
     throw Error(WHERRY_INCOMPATIBLE, source + " lists no files");
   }
   Problems problems;
-  std::vector<FileRecord> found;
+  std::vector<FileRecord> matches;
   for (const auto& [key, record] : files->dict().items) {
     if (!key.is_string() || !is_file_name(key.text())) {
       problems.add(json::to_json(key), " is no name of a file in its folder");
       continue;
     }
-    FileRecord made{key.text(), -1, ""};
+    FileRecord result{key.text(), -1, ""};
     if (record.is_dict()) {
-      made.size = integer_of(record, "size");
-      made.sha256 = text_of(record, "sha256");
+      result.size = integer_of(record, "size");
+      result.sha256 = text_of(record, "sha256");
     }
-    if (made.size < 0 || made.size > kLargest) problems.add(made.name, " has no size");
-    if (!is_hash(made.sha256)) problems.add(made.name, " has no SHA-256");
-    found.push_back(std::move(made));
+    if (result.size < 0 || result.size > kLargest) problems.add(result.name, " has no size");
+    if (!is_hash(result.sha256)) problems.add(result.name, " has no SHA-256");
+    matches.push_back(std::move(result));
   }
   problems.raise(WHERRY_INCOMPATIBLE, source + " cannot be used");
-  return found;
+  return matches;
 }
 
 }  // namespace wherry::app

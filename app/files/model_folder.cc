@@ -59,16 +59,16 @@ std::string ModelFolder::manifest() const {
 }
 
 std::vector<FileRecord> ModelFolder::lacking(const std::vector<FileRecord>& files) const {
-  std::vector<FileRecord> found;
+  std::vector<FileRecord> matches;
   for (const FileRecord& file : files) {
-    if (size_of(place(file)) != file.size) found.push_back(file);
+    if (size_of(place(file)) != file.size) matches.push_back(file);
   }
-  return found;
+  return matches;
 }
 
 std::vector<FileRecord> ModelFolder::differing(
     const std::vector<FileRecord>& files, const std::function<void(int64_t, int64_t)>& read) const {
-  std::vector<FileRecord> found = lacking(files), here;
+  std::vector<FileRecord> matches = lacking(files), here;
   int64_t done = 0, total = 0;
   for (const FileRecord& file : files) {
     if (size_of(place(file)) != file.size) continue;
@@ -78,9 +78,9 @@ std::vector<FileRecord> ModelFolder::differing(
   for (const FileRecord& file : here) {
     Sha256 hash;
     hash_file(place(file), hash, [&](int64_t n) { read(done += n, total); });
-    if (hash.finish() != file.sha256) found.push_back(file);
+    if (hash.finish() != file.sha256) matches.push_back(file);
   }
-  return found;
+  return matches;
 }
 
 int64_t ModelFolder::room() const {
@@ -100,7 +100,7 @@ void ModelFolder::take(const std::vector<FileRecord>& fetched, const std::vector
   remove_others(files);
   // This makes the renames durable; some systems cannot sync a folder and write it later.
   ::fsync(lock_.get());
-  write_whole(path_ + "/" + kManifest, manifest);
+  write_file(path_ + "/" + kManifest, manifest);
   ::fsync(lock_.get());
 }
 

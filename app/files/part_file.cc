@@ -42,12 +42,12 @@ void fail_to_write(const std::string& path, int error) {
 }
 
 int64_t size_of(const std::string& path) {
-  struct stat found{};
-  if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return -1;
-  return found.st_size;
+  struct stat match{};
+  if (::stat(path.c_str(), &match) != 0 || !S_ISREG(match.st_mode)) return -1;
+  return match.st_size;
 }
 
-void write_whole(const std::string& path, const std::string& content) {
+void write_file(const std::string& path, const std::string& content) {
   const std::string temporary = path + ".part";
   const Descriptor file = open_to_write(temporary);
   if (::ftruncate(file.get(), 0) != 0) fail_to_write(temporary, errno);

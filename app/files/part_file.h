@@ -20,7 +20,7 @@ namespace wherry::app {
 int64_t size_of(const std::string& path);
 
 // Writes a file atomically: to a temporary name, flushed to disk, then renamed.
-void write_whole(const std::string& path, const std::string& content);
+void write_file(const std::string& path, const std::string& content);
 
 // Adds a file's readable bytes to `hash`; calls `came` with each number of bytes.
 void hash_file(const std::string& path, Sha256& hash, const std::function<void(int64_t)>& came);

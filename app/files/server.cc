@@ -82,9 +82,9 @@ void Server::stream(const std::string& url, int64_t from, int64_t size, const Ta
   int failures = 0;
   const Take counted = [&](const char* data, size_t n) {
     if (at == size) throw Enough();
-    const auto wanted = static_cast<size_t>(std::min<int64_t>(size - at, static_cast<int64_t>(n)));
-    take(data, wanted);
-    at += static_cast<int64_t>(wanted);
+    const auto count = static_cast<size_t>(std::min<int64_t>(size - at, static_cast<int64_t>(n)));
+    take(data, count);
+    at += static_cast<int64_t>(count);
     failures = 0;
   };
   while (at < size) {
@@ -103,7 +103,7 @@ void Server::stream(const std::string& url, int64_t from, int64_t size, const Ta
   }
 }
 
-std::string Server::whole(const std::string& url, size_t most) const {
+std::string Server::download(const std::string& url, size_t most) const {
   std::string text;
   go_on_();
   try {

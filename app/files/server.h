@@ -36,7 +36,7 @@ class Server {
   void stream(const std::string& url, int64_t from, int64_t size, const Take& take) const;
 
   // Returns the content of a small file of at most `most` bytes, in one attempt.
-  std::string whole(const std::string& url, size_t most) const;
+  std::string download(const std::string& url, size_t most) const;
 
  private:
   void wait(int64_t milliseconds) const;

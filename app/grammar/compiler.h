@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/grammar/held_to.h"
+#include "app/grammar/compiled_grammar.h"
 
 namespace wherry::app {
 
@@ -16,7 +16,8 @@ class GrammarCompiler {
   virtual ~GrammarCompiler() = default;
   // Compiles a constraint. Throws Error if the grammar is invalid or exceeds the budget; after
   // `unwanted` becomes true, it soon throws any Error.
-  virtual HeldToPtr compile(const Constraint& constraint, const std::atomic<bool>& unwanted) = 0;
+  virtual CompiledGrammarPtr compile(const Constraint& constraint,
+                                     const std::atomic<bool>& cancelled) = 0;
 };
 // Creates the compiler; returns null in builds without xgrammar. vocabulary: the result of
 // grammar_vocabulary.

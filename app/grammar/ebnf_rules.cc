@@ -19,12 +19,12 @@ constexpr char kAnyText[] = "[^]*";  // matches any text without special tokens
 }  // namespace
 
 std::string EbnfRules::written(const std::vector<Piece>& pieces) const {
-  std::string made;
+  std::string result;
   for (const auto& [id, text] : pieces) {
-    if (!made.empty()) made += ' ';
-    made += id >= 0 ? "Token(" + std::to_string(id) + ")" : quoted(text);
+    if (!result.empty()) result += ' ';
+    result += id >= 0 ? "Token(" + std::to_string(id) + ")" : quoted(text);
   }
-  return made.empty() ? "\"\"" : made;
+  return result.empty() ? "\"\"" : result;
 }
 
 std::string EbnfRules::any_text() { return rule(kAnyText); }
@@ -117,7 +117,7 @@ std::string EbnfRules::rule(const std::string& expression, bool lazy) {
   return name;
 }
 
-Constraint EbnfRules::made(const std::string& root, std::string param) && {
+Constraint EbnfRules::constraint(const std::string& root, std::string param) && {
   return {"root ::= " + root + "\n" + rules_, std::move(parts_), std::move(param)};
 }
 

@@ -33,7 +33,7 @@ class EbnfRules : public Rules {
   // Includes another grammar, once, and returns a reference to it.
   std::string included(const Constraint& base);
   // Returns the constraint whose root is this expression.
-  Constraint made(const std::string& root, std::string param) &&;
+  Constraint constraint(const std::string& root, std::string param) &&;
 
  private:
   std::string written(const std::vector<Piece>& pieces) const override;

@@ -54,18 +54,18 @@ std::string embedded(std::string_view ebnf, const std::string& name,
         if (begins) rules.emplace(text);
       },
       [](std::string_view) {});
-  std::string made;
+  std::string result;
   each(
       ebnf,
       [&](std::string_view text, bool) {
         if (rules.find(text) == rules.end()) {
-          made += text;
+          result += text;
         } else {
-          made += text == "root" ? name : name + "." + std::string(text);
+          result += text == "root" ? name : name + "." + std::string(text);
         }
       },
-      [&](std::string_view text) { made += text; });
-  return made.empty() || made.back() == '\n' ? made : made + '\n';
+      [&](std::string_view text) { result += text; });
+  return result.empty() || result.back() == '\n' ? result : result + '\n';
 }
 
 }  // namespace wherry::app

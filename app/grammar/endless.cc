@@ -98,13 +98,13 @@ class Reader {
     const size_t before = at_;
     if (!gbnf_ && (accept("?") || accept("!"))) {
     }
-    std::string found = name();
+    std::string match = name();
     while (!done() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
     if (!gbnf_ && accept("[")) up_to(']');
     if (!gbnf_ && accept(".")) name();
     while (!done() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-    if (!found.empty() && accept(gbnf_ ? "::=" : ":")) {
-      name_ = std::move(found);
+    if (!match.empty() && accept(gbnf_ ? "::=" : ":")) {
+      name_ = std::move(match);
       return true;
     }
     at_ = before;

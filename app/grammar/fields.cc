@@ -64,7 +64,7 @@ void check_depth(const std::string& text, const std::string& param) {
 
 // Removes the parts of a grammar whose brackets are not groups: strings, expressions, comments.
 std::string groups_of(const std::string& text, bool gbnf) {
-  std::string made;
+  std::string result;
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (c == '#' || (!gbnf && text.compare(at, 2, "//") == 0)) {
@@ -73,14 +73,14 @@ std::string groups_of(const std::string& text, bool gbnf) {
     }
     const char end = c == '"' ? '"' : gbnf && c == '[' ? ']' : !gbnf && c == '/' ? '/' : '\0';
     if (end == '\0') {
-      made += c;
+      result += c;
       continue;
     }
     for (++at; at < text.size() && text[at] != end; ++at) {
       if (text[at] == '\\') ++at;
     }
   }
-  return made;
+  return result;
 }
 
 // Returns a JSON value as it is, or the JSON that a text contains.
@@ -115,8 +115,8 @@ class Making {
   Constraint response_format(const Value& value) const {
     const std::string param = "response_format";
     if (!value.is_dict()) shape(param, value, "an object: {\"type\": \"json_object\"}");
-    const Value* found = value.dict().find("type");
-    const Value given = found == nullptr ? Value() : *found;
+    const Value* match = value.dict().find("type");
+    const Value given = match == nullptr ? Value() : *match;
     const std::string kind = given.is_string() ? given.text() : "";
     if (kind == "json_object") {  // some clients add a schema to json_object
       const Value* schema = value.dict().find("schema");
@@ -164,14 +164,14 @@ class Making {
       unknown = unknown || (!is(kKinds, key.text()) && !is(kOthers, key.text()) &&
                             key.text() != "whitespace_pattern");
     }
-    std::vector<std::string> asked;
+    std::vector<std::string> requested;
     for (const std::string& kind : kKinds) {
       const Value* item = value.dict().find(std::string_view(kind));
       const bool off =
           item == nullptr || item->is_none() || (item->is(json::Kind::kBool) && !item->integer());
-      if (!off) asked.push_back(kind);
+      if (!off) requested.push_back(kind);
     }
-    if (unknown || asked.size() != 1) {
+    if (unknown || requested.size() != 1) {
       Values names;
       for (const auto& item : value.dict().items) names.push_back(item.first);
       std::sort(names.begin(), names.end(),
@@ -180,13 +180,13 @@ class Making {
       for (const std::string& kind : kKinds) kinds += (kinds.empty() ? "" : ", ") + kind;
       shape(param, json::make_list(std::move(names)), "exactly one of " + kinds);
     }
-    const std::string where = param + "." + asked[0];
-    const Value& given = *value.dict().find(std::string_view(asked[0]));
-    if (asked[0] == "structural_tag") {
+    const std::string where = param + "." + requested[0];
+    const Value& given = *value.dict().find(std::string_view(requested[0]));
+    if (requested[0] == "structural_tag") {
       return structural_tag(loaded(given, where), where, tokenizer_);
     }
-    if (asked[0] == "json_object") return json(any_object(), where);
-    return of_kind(asked[0], given, where);
+    if (requested[0] == "json_object") return json(any_object(), where);
+    return of_kind(requested[0], given, where);
   }
 
   Constraint of_kind(const std::string& kind, const Value& value, const std::string& param) const {
@@ -211,7 +211,7 @@ class Making {
     }
     EbnfRules rules(tokenizer_, {});
     const std::string root = rules.json(schema, schema);
-    return std::move(rules).made(root, param);
+    return std::move(rules).constraint(root, param);
   }
 
   Constraint regex(const Value& value, const std::string& param) const {
@@ -225,8 +225,9 @@ class Making {
     }
     const bool ends = !pattern.empty() && pattern.back() == '$' && backslashes % 2 == 0;
     if (ends) pattern.pop_back();
-    if (pattern.empty()) return EbnfRules(tokenizer_, {}).made("\"\"", param);
-    return EbnfRules(tokenizer_, {}).made("Regex(" + quoted(pattern) + ", flags=\"u\")", param);
+    if (pattern.empty()) return EbnfRules(tokenizer_, {}).constraint("\"\"", param);
+    return EbnfRules(tokenizer_, {})
+        .constraint("Regex(" + quoted(pattern) + ", flags=\"u\")", param);
   }
 
   Constraint choice(const Value& value, const std::string& param) const {
@@ -234,13 +235,13 @@ class Making {
                        std::all_of(value.items().begin(), value.items().end(),
                                    [](const Value& one) { return one.is_string(); });
     if (!texts) shape(param, value, "a list of at least one text");
-    std::string all, made;
+    std::string all, alternatives;
     for (const Value& one : value.items()) {
       all += one.text();
-      made += (made.empty() ? "" : " | ") + quoted(one.text());
+      alternatives += (alternatives.empty() ? "" : " | ") + quoted(one.text());
     }
     checked_text(Value(all), param, kLongestChoices);
-    return EbnfRules(tokenizer_, {}).made(made, param);
+    return EbnfRules(tokenizer_, {}).constraint(alternatives, param);
   }
 
   Constraint grammar(const Value& value, const std::string& param) const {
@@ -255,7 +256,7 @@ class Making {
     EbnfRules rules(tokenizer_, {});
     const std::string root =
         rules.part(gbnf ? GrammarPart::Kind::kEbnf : GrammarPart::Kind::kLark, text);
-    return std::move(rules).made(root, param);
+    return std::move(rules).constraint(root, param);
   }
 
   static Value any_object() { return json::make_dict({{"type", "object"}}); }
@@ -291,15 +292,15 @@ std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& t
   const Making making(tokenizer);
   if (given.size() == 1) return making.one(given[0], *fields.find(given[0]));
   // Some clients send one constraint in the fields of several servers.
-  std::optional<Constraint> made;
+  std::optional<Constraint> constraint;
   std::string names;
   bool differ = false;
   for (const std::string& name : given) {
     names += (names.empty() ? "" : ", ") + name;
     try {
       Constraint other = making.one(name, *fields.find(name));
-      differ = differ || (made && !same(*made, other));
-      if (!made) made = std::move(other);
+      differ = differ || (constraint && !same(*constraint, other));
+      if (!constraint) constraint = std::move(other);
     } catch (const RequestError&) {
       differ = true;
     }
@@ -308,7 +309,7 @@ std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& t
     throw RequestError("An output takes one constraint; " + names + " are several", names,
                        "invalid_grammar");
   }
-  return made;
+  return constraint;
 }
 
 }  // namespace wherry::app

@@ -18,12 +18,12 @@ constexpr size_t kMostKept = 32;  // upper bound on cache entries: grammars and 
 constexpr size_t kMostBytes = size_t{32} << 20;
 
 std::string key_of(const Constraint& constraint) {
-  std::string made = constraint.ebnf;
+  std::string result = constraint.ebnf;
   for (const GrammarPart& part : constraint.parts) {
-    made +=
+    result +=
         '\0' + part.rule + '\0' + static_cast<char>('0' + static_cast<int>(part.kind)) + part.text;
   }
-  return made;
+  return result;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ void Grammars::compile(int64_t id, const Constraint& constraint, Done done) {
   std::optional<Kept> known;
   {
     const std::lock_guard lock(mutex_);
-    if (const Kept* kept = found(key)) {
+    if (const Kept* kept = kept_or_null(key)) {
       known = *kept;
     } else {
       if (!thread_) thread_ = std::make_unique<Thread>([this] { work(); });
@@ -50,12 +50,12 @@ void Grammars::compile(int64_t id, const Constraint& constraint, Done done) {
   changed_.notify_one();
 }
 
-HeldToPtr Grammars::compiled(const Constraint& constraint) {
-  const auto made = std::make_shared<std::promise<HeldToPtr>>();
-  compile(0, constraint, [made](HeldToPtr grammar, const std::exception_ptr& error) {
-    error ? made->set_exception(error) : made->set_value(std::move(grammar));
+CompiledGrammarPtr Grammars::compiled(const Constraint& constraint) {
+  const auto result = std::make_shared<std::promise<CompiledGrammarPtr>>();
+  compile(0, constraint, [result](CompiledGrammarPtr grammar, const std::exception_ptr& error) {
+    error ? result->set_exception(error) : result->set_value(std::move(grammar));
   });
-  return made->get_future().get();
+  return result->get_future().get();
 }
 
 bool Grammars::abandon(int64_t id) {
@@ -67,7 +67,7 @@ bool Grammars::abandon(int64_t id) {
     if (waits == waiters.end()) continue;
     waiters.erase(waits);
     if (!waiters.empty()) return true;
-    (*job)->unwanted = true;
+    (*job)->cancelled = true;
     if (job != jobs_.begin()) jobs_.erase(job);
     return true;
   }
@@ -84,13 +84,13 @@ void Grammars::close() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
-    for (const auto& job : jobs_) job->unwanted = true;
+    for (const auto& job : jobs_) job->cancelled = true;
   }
   changed_.notify_one();
   thread_.reset();
 }
 
-const Grammars::Kept* Grammars::found(const std::string& key) {
+const Grammars::Kept* Grammars::kept_or_null(const std::string& key) {
   const auto known =
       std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.key == key; });
   if (known == kept_.end()) return nullptr;
@@ -100,13 +100,13 @@ const Grammars::Kept* Grammars::found(const std::string& key) {
 
 Grammars::Job& Grammars::job_of(std::string key, const Constraint& constraint) {
   const auto equal = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& job) {
-    return job->key == key && !job->unwanted;
+    return job->key == key && !job->cancelled;
   });
   if (equal != jobs_.end()) return **equal;
-  auto made = std::make_shared<Job>();
-  made->key = std::move(key);
-  made->constraint = constraint;
-  jobs_.push_back(std::move(made));
+  auto result = std::make_shared<Job>();
+  result->key = std::move(key);
+  result->constraint = constraint;
+  jobs_.push_back(std::move(result));
   return *jobs_.back();
 }
 
@@ -117,11 +117,11 @@ void Grammars::work() {
     if (closing_) return;
     const std::shared_ptr<Job> job = jobs_.front();
     lock.unlock();
-    const Kept result = made(*job);
+    const Kept result = build(*job);
     lock.lock();
     jobs_.pop_front();
     if (closing_) return;
-    const bool ended_early = job->unwanted && !result.grammar;
+    const bool ended_early = job->cancelled && !result.grammar;
     if (!ended_early && !result.without) keep(result);
     lock.unlock();
     for (const Waiter& waiter : job->waiters) tell(waiter, result);
@@ -129,18 +129,18 @@ void Grammars::work() {
   }
 }
 
-Grammars::Kept Grammars::made(const Job& job) {
+Grammars::Kept Grammars::build(const Job& job) {
   try {
     if (!compiler_) compiler_ = make_(tokenizer_, vocab_size_);
     if (!compiler_) return {job.key, nullptr, "", true};
-    return {job.key, compiler_->compile(job.constraint, job.unwanted), ""};
+    return {job.key, compiler_->compile(job.constraint, job.cancelled), ""};
   } catch (const std::exception& error) {
     return {job.key, nullptr, error.what()};
   }
 }
 
-void Grammars::keep(Kept made) {
-  kept_.push_front(std::move(made));
+void Grammars::keep(Kept result) {
+  kept_.push_front(std::move(result));
   size_t bytes = 0, count = 0;
   for (auto kept = kept_.begin(); kept != kept_.end(); ++count) {
     bytes += kept->key.size() + (kept->grammar ? kept->grammar->bytes() : 0);
@@ -149,11 +149,11 @@ void Grammars::keep(Kept made) {
   }
 }
 
-void Grammars::tell(const Waiter& waiter, const Kept& made) {
-  if (made.grammar) return waiter.done(made.grammar, nullptr);
+void Grammars::tell(const Waiter& waiter, const Kept& result) {
+  if (result.grammar) return waiter.done(result.grammar, nullptr);
   const std::string& param = waiter.param;
   const RequestError error =
-      made.without ? without_grammars(param) : cannot_enforce(param, made.reason);
+      result.without ? without_grammars(param) : cannot_enforce(param, result.reason);
   waiter.done(nullptr, std::make_exception_ptr(error));
 }
 

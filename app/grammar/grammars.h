@@ -41,7 +41,7 @@ class Grammars : public GrammarSource {
   // Calls `done` on the compiling thread, or immediately if the grammar is cached.
   void compile(int64_t id, const Constraint& constraint, Done done) override;
   // Waits for the compilation and returns its grammar. Throws the error that `done` would get.
-  HeldToPtr compiled(const Constraint& constraint);
+  CompiledGrammarPtr compiled(const Constraint& constraint);
   bool abandon(int64_t id) override;  // also cancels a compilation for which no other request waits
   // Clears the cache; grammars in use and the running compilation remain.
   void forget();
@@ -52,9 +52,9 @@ class Grammars : public GrammarSource {
  private:
   struct Kept {
     std::string key;
-    HeldToPtr grammar;     // null if the grammar failed to compile
-    std::string reason;    // error message if the compilation failed
-    bool without = false;  // true if it failed because this build has no compiler
+    CompiledGrammarPtr grammar;  // null if the grammar failed to compile
+    std::string reason;          // error message if the compilation failed
+    bool without = false;        // true if it failed because this build has no compiler
   };
   struct Waiter {
     int64_t id;
@@ -65,15 +65,15 @@ class Grammars : public GrammarSource {
     std::string key;
     Constraint constraint;
     std::vector<Waiter> waiters;
-    std::atomic<bool> unwanted{false};
+    std::atomic<bool> cancelled{false};
   };
 
-  const Kept* found(const std::string& key);
+  const Kept* kept_or_null(const std::string& key);
   Job& job_of(std::string key, const Constraint& constraint);
   void work();
-  Kept made(const Job& job);
-  void keep(Kept made);
-  static void tell(const Waiter& waiter, const Kept& made);
+  Kept build(const Job& job);
+  void keep(Kept kept);
+  static void tell(const Waiter& waiter, const Kept& result);
 
   const Tokenizer& tokenizer_;
   const int64_t vocab_size_;

@@ -11,10 +11,10 @@ using namespace wherry::app;
 using namespace wherry::testing;
 
 // Collects the results that waiting requests get.
-class Told {
+class Listener {
  public:
   Grammars::Done done(int64_t id) {
-    return [this, id](const HeldToPtr& grammar, const std::exception_ptr& error) {
+    return [this, id](const CompiledGrammarPtr& grammar, const std::exception_ptr& error) {
       std::string text = "compiled";
       try {
         if (error) std::rethrow_exception(error);
@@ -44,12 +44,12 @@ using All = std::vector<std::pair<int64_t, std::string>>;
 
 struct Bench {
   Gate gate;
-  Told told;
+  Listener listener;
   std::unique_ptr<const Tokenizer> tokenizer = byte_tokenizer();
   Grammars grammars{*tokenizer, kGatedTokens, compiler_at(gate)};
 
   void ask(int64_t id, const std::string& grammar, const std::string& param = "grammar") {
-    grammars.compile(id, {grammar, {}, param}, told.done(id));
+    grammars.compile(id, {grammar, {}, param}, listener.done(id));
   }
 };
 
@@ -62,11 +62,11 @@ TEST(equal_ones_are_compiled_once_and_in_order) {
   bench.ask(5, "b");
   CHECK(bench.gate.begun(1) == std::vector<std::string>{"slow"});
   bench.gate.open();
-  CHECK(bench.told.all(5) ==
+  CHECK(bench.listener.all(5) ==
         (All{{1, "compiled"}, {3, "compiled"}, {2, "compiled"}, {5, "compiled"}, {4, "compiled"}}));
   CHECK(bench.gate.begun(3) == (std::vector<std::string>{"slow", "b", "c"}));
   bench.ask(6, "b");
-  CHECK(bench.told.all(6).back() == std::pair(int64_t{6}, std::string("compiled")));
+  CHECK(bench.listener.all(6).back() == std::pair(int64_t{6}, std::string("compiled")));
   CHECK_EQ(bench.gate.begun(3).size(), 3u);
 }
 
@@ -76,13 +76,13 @@ TEST(what_is_known_goes_by_what_is_compiled) {
   bench.ask(1, "slow");
   bench.gate.begun(2);
   bench.ask(2, "known");
-  CHECK(bench.told.all(1) == (All{{2, "compiled"}}));
+  CHECK(bench.listener.all(1) == (All{{2, "compiled"}}));
   bench.grammars.forget();  // the running compilation remains
   bench.gate.open();
-  CHECK_EQ(bench.told.all(2).size(), 2u);
+  CHECK_EQ(bench.listener.all(2).size(), 2u);
 }
 
-TEST(who_does_not_wait_is_not_told) {
+TEST(an_abandoned_request_is_not_called) {
   Bench bench;
   bench.ask(1, "slow 1");
   bench.ask(2, "slow 1");
@@ -98,19 +98,19 @@ TEST(who_does_not_wait_is_not_told) {
   CHECK(bench.gate.begun(2) == (std::vector<std::string>{"slow 1", "slow 1"}));
   CHECK_EQ(bench.gate.given_up(), 1u);
   bench.gate.open();
-  CHECK(bench.told.all(1) == (All{{4, "compiled"}}));
+  CHECK(bench.listener.all(1) == (All{{4, "compiled"}}));
   CHECK(!bench.grammars.abandon(4));
 }
 
-TEST(each_is_told_of_an_error_in_its_own_words) {
+TEST(each_request_gets_an_error_in_its_own_words) {
   Bench bench;
   bench.ask(1, "slow and bad", "guided_regex");
   bench.ask(2, "slow and bad", "grammar");
   bench.gate.open();
-  CHECK(bench.told.all(2) == (All{{1, "guided_regex cannot be enforced: it is bad"},
-                                  {2, "grammar cannot be enforced: it is bad"}}));
+  CHECK(bench.listener.all(2) == (All{{1, "guided_regex cannot be enforced: it is bad"},
+                                      {2, "grammar cannot be enforced: it is bad"}}));
   bench.ask(3, "slow and bad");
-  CHECK_EQ(bench.told.all(3).size(), 3u);
+  CHECK_EQ(bench.listener.all(3).size(), 3u);
   CHECK_EQ(bench.gate.begun(1).size(), 1u);
 }
 
@@ -133,7 +133,7 @@ TEST(closing_ends_what_is_compiled) {
   bench.grammars.close();
   CHECK_EQ(bench.gate.given_up(), 1u);
   CHECK_EQ(bench.gate.begun(1).size(), 1u);
-  CHECK(bench.told.all(0).empty());
+  CHECK(bench.listener.all(0).empty());
 }
 
 }  // namespace

@@ -6,23 +6,23 @@
 namespace wherry::app {
 
 bool enforceable(const json::Value& schema) {
-  const SchemaGrammar made = schema_grammar(schema, schema);
-  return made.problems.empty() && !made.rules.empty();
+  const SchemaGrammar grammar = schema_grammar(schema, schema);
+  return grammar.problems.empty() && !grammar.rules.empty();
 }
 
 std::string checked_rules(const json::Value& schema, const json::Value& root,
                           const std::string& param) {
-  SchemaGrammar made = schema_grammar(schema, root);
+  SchemaGrammar grammar = schema_grammar(schema, root);
   std::string names;
-  for (const std::string& name : made.problems) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : grammar.problems) names += (names.empty() ? "" : ", ") + name;
   if (!names.empty()) {
     throw RequestError("The schema has keywords that are not enforced here: " + names, param,
                        "unsupported_schema");
   }
-  if (made.rules.empty()) {
+  if (grammar.rules.empty()) {
     throw RequestError("The schema has no value that is valid", param, "invalid_grammar");
   }
-  return std::move(made.rules);
+  return std::move(grammar.rules);
 }
 
 void check_schema(const json::Value& schema, const std::string& param) {

@@ -20,34 +20,34 @@ using json::Values;
 }
 
 const Values* list_of(const Value& value, const char* name) {
-  const Value* found = value.is_dict() ? value.dict().find(name) : nullptr;
-  return found != nullptr && found->is(json::Kind::kList) ? &found->items() : nullptr;
+  const Value* match = value.is_dict() ? value.dict().find(name) : nullptr;
+  return match != nullptr && match->is(json::Kind::kList) ? &match->items() : nullptr;
 }
 
 const Values& structures_of(const Value& value, const std::string& param) {
-  const Values* found = list_of(value, "structures");
-  if (found == nullptr || found->empty() || list_of(value, "triggers") == nullptr) {
+  const Values* matches = list_of(value, "structures");
+  if (matches == nullptr || matches->empty() || list_of(value, "triggers") == nullptr) {
     refuse(param,
            "a structural tag takes {\"structures\": [{\"begin\": ..., \"schema\": ..., \"end\": "
            "...}], \"triggers\": [...]}");
   }
-  if (!std::all_of(found->begin(), found->end(), [](const Value& v) { return v.is_dict(); })) {
+  if (!std::all_of(matches->begin(), matches->end(), [](const Value& v) { return v.is_dict(); })) {
     refuse(param, "structures takes objects");
   }
-  return *found;
+  return *matches;
 }
 
 std::vector<std::string> triggers_of(const Value& value, const std::string& param) {
-  std::vector<std::string> made;
+  std::vector<std::string> texts;
   for (const Value& one : *list_of(value, "triggers")) {
-    if (!one.is_string() || one.text().empty()) made.clear();
+    if (!one.is_string() || one.text().empty()) texts.clear();
     if (!one.is_string() || one.text().empty()) break;
-    made.push_back(one.text());
+    texts.push_back(one.text());
   }
-  if (made.size() != list_of(value, "triggers")->size() || made.empty()) {
+  if (texts.size() != list_of(value, "triggers")->size() || texts.empty()) {
     refuse(param, "triggers takes texts that are not empty");
   }
-  return made;
+  return texts;
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ Constraint structural_tag(const Value& value, const std::string& param,
     if (!tags[i].empty()) rests.emplace_back(triggers[i], rules.either(tags[i]));
   }
   const std::string root = rules.amid_text(rests, true);
-  return std::move(rules).made(root, param);
+  return std::move(rules).constraint(root, param);
 }
 
 }  // namespace wherry::app

@@ -10,9 +10,9 @@ constexpr char kSpecial = '\xff';
 }  // namespace
 
 std::vector<std::string> grammar_vocabulary(const Tokenizer& tokenizer, int64_t vocab_size) {
-  std::vector<std::string> made(static_cast<size_t>(vocab_size) + 1);
+  std::vector<std::string> texts(static_cast<size_t>(vocab_size) + 1);
   for (int32_t id = 0; id < vocab_size; ++id) {
-    std::string& text = made[static_cast<size_t>(id)];
+    std::string& text = texts[static_cast<size_t>(id)];
     if (!tokenizer.token_of(id)) continue;
     text = tokenizer.piece(id);
     if (tokenizer.is_special(id)) {
@@ -21,8 +21,8 @@ std::vector<std::string> grammar_vocabulary(const Tokenizer& tokenizer, int64_t 
       text.clear();  // no text contains this byte, so the token matches nothing
     }
   }
-  made.back() = std::string(1, kSpecial);
-  return made;
+  texts.back() = std::string(1, kSpecial);
+  return texts;
 }
 
 }  // namespace wherry::app

@@ -20,58 +20,58 @@ namespace wherry::app {
 namespace {
 
 const Value& field(const Value& object, const char* name) {
-  const Value* found = object.dict().find(name);
-  if (found == nullptr) {
+  const Value* match = object.dict().find(name);
+  if (match == nullptr) {
     throw Error(WHERRY_INVALID_ARGUMENT, std::string("the model's JSON has no ") + name);
   }
-  return *found;
+  return *match;
 }
 
 std::vector<int32_t> ids_of(const Value& list) {
-  std::vector<int32_t> made;
-  for (const Value& id : list.items()) made.push_back(static_cast<int32_t>(id.integer()));
-  return made;
+  std::vector<int32_t> result;
+  for (const Value& id : list.items()) result.push_back(static_cast<int32_t>(id.integer()));
+  return result;
 }
 
-Speech speech_of(const Value& model, const Services& services) {
-  Speech made;
+TextInterface text_interface_of(const Value& model, const Services& services) {
+  TextInterface result;
   std::optional<text::ByteRules> rules;
   if (const Value& given = field(model, "byte_rules"); !given.is_none()) {
     rules =
         text::ByteRules{json::truth(field(given, "each_byte")), field(given, "strip").integer()};
   }
-  made.tokenizer = std::make_unique<HostTokenizer>(
+  result.tokenizer = std::make_unique<HostTokenizer>(
       services, static_cast<size_t>(field(model, "tokens").integer()),
       static_cast<int32_t>(field(model, "largest_id").integer()), rules);
-  made.eos_ids = ids_of(field(model, "eos_ids"));
-  made.defaults = field(model, "defaults");
-  made.decoder_start = ids_of(field(model, "decoder_start"));
-  made.head = read_head(field(model, "head"), "wherry-head.json");
-  made.head.size = field(model, "embedding_size").integer();
-  if (!json::truth(field(model, "writes_text"))) made.head.writes_text = false;
-  made.head.embeds = json::truth(field(model, "embeds"));
-  made.head.reads_source = !made.decoder_start.empty();
+  result.eos_ids = ids_of(field(model, "eos_ids"));
+  result.defaults = field(model, "defaults");
+  result.decoder_start = ids_of(field(model, "decoder_start"));
+  result.head = read_head(field(model, "head"), "wherry-head.json");
+  result.head.size = field(model, "embedding_size").integer();
+  if (!json::truth(field(model, "writes_text"))) result.head.writes_text = false;
+  result.head.embeds = json::truth(field(model, "embeds"));
+  result.head.reads_source = !result.decoder_start.empty();
   const auto known = [&](const std::string& name) { return services.id_of(name) >= 0; };
   const Values& templates = field(model, "templates").items();
-  std::unique_ptr<Dialect> usual;
+  std::unique_ptr<ChatFormat> usual;
   for (size_t i = 0; i < templates.size(); ++i) {
     std::set<std::string> variables;
     for (const Value& name : field(templates[i], "variables").items()) {
       variables.insert(name.text());
     }
-    auto dialect = std::make_unique<Dialect>(
+    auto chat_format = std::make_unique<ChatFormat>(
         std::make_unique<HostTemplate>(services, static_cast<int>(i),
                                        field(templates[i], "source").text(), std::move(variables)),
         field(model, "tool_format").text(), known);
     if (i == 0) {
-      usual = std::move(dialect);
+      usual = std::move(chat_format);
     } else {
-      usual->set_for_tools(std::move(dialect));
+      usual->set_for_tools(std::move(chat_format));
     }
   }
   if (usual && !json::truth(field(model, "adapts"))) usual->adapt_nothing();
-  made.dialect = std::move(usual);
-  return made;
+  result.chat_format = std::move(usual);
+  return result;
 }
 
 // Returns the JSON of an error, with the tokens of a request that exceeds the context.
@@ -162,9 +162,9 @@ using namespace wherry::app;
 struct wherry_host {
   wherry_host(const Value& given, const wherry_host_services& brought)
       : services(brought),
-        speech(speech_of(given, services)),
-        model(model_of(field(given, "name").text(), speech, field(given, "context").integer(),
-                       field(given, "vocab_size").integer())),
+        text_interface(text_interface_of(given, services)),
+        model(model_of(field(given, "name").text(), text_interface,
+                       field(given, "context").integer(), field(given, "vocab_size").integer())),
         core(services),
         grammars(services),
         requests(model, core, grammars) {
@@ -191,7 +191,7 @@ struct wherry_host {
   }
 
   const Services services;
-  Speech speech;
+  TextInterface text_interface;
   Model model;
   ServiceCore core;
   HostGrammars grammars;
@@ -296,14 +296,14 @@ int wherry_request_check(const char* task, const char* request_json, size_t n) {
 
 const char* wherry_template_traits(const char* source, size_t n) {
   return answer([&] {
-    const Dialect dialect(
+    const ChatFormat chat_format(
         std::make_unique<jinja::InterpretedTemplate>(std::string(source, n), json::make_dict({})),
         "", [](const std::string&) { return false; });
-    const Family& family = dialect.family();
+    const Family& family = chat_format.family();
     return json::to_compact_json(
         json::make_dict({{"tool_format", family.name},
-                         {"tools", dialect.native()},
-                         {"thinks", dialect.thoughts() || family.channels}}));
+                         {"tools", chat_format.native()},
+                         {"thinks", chat_format.thoughts() || family.channels}}));
   });
 }
 
@@ -323,10 +323,11 @@ const char* wherry_calls_grammar(const char* json, size_t n) {
 
 const char* wherry_schema_repair(const char* json, size_t n) {
   return answer([&] {
-    Repaired made = repaired(json::from_json(std::string_view(json, n)));
-    Values problems(made.problems.begin(), made.problems.end());
-    return json::to_compact_json(json::make_dict(
-        {{"schema", std::move(made.schema)}, {"problems", json::make_list(std::move(problems))}}));
+    Repaired result = repaired(json::from_json(std::string_view(json, n)));
+    Values problems(result.problems.begin(), result.problems.end());
+    return json::to_compact_json(
+        json::make_dict({{"schema", std::move(result.schema)},
+                         {"problems", json::make_list(std::move(problems))}}));
   });
 }
 

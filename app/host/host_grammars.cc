@@ -10,7 +10,7 @@ namespace wherry::app {
 
 namespace {
 
-class HostGrammar : public HeldTo {
+class HostGrammar : public CompiledGrammar {
  public:
   explicit HostGrammar(const MaskMaker& maker) : maker_(maker) {}
   ~HostGrammar() override { maker_.release(maker_.context); }
@@ -18,12 +18,12 @@ class HostGrammar : public HeldTo {
   HostGrammar& operator=(const HostGrammar&) = delete;
 
   wherry_mask mask(const std::vector<int32_t>& stop_ids) const override {
-    wherry_mask made{};
-    made.size = sizeof made;
-    if (maker_.mask(maker_.context, stop_ids.data(), stop_ids.size(), &made) != WHERRY_OK) {
+    wherry_mask result{};
+    result.size = sizeof result;
+    if (maker_.mask(maker_.context, stop_ids.data(), stop_ids.size(), &result) != WHERRY_OK) {
       throw Error(WHERRY_INTERNAL, "the host made no mask of its grammar");
     }
-    return made;
+    return result;
   }
   size_t bytes() const override { return 0; }
 
@@ -35,8 +35,8 @@ class HostGrammar : public HeldTo {
 std::exception_ptr error_of(const std::string& json) {
   const json::Value error = *json::from_json(json).dict().find("error");
   const auto text = [&](const char* name) {
-    const json::Value* found = error.dict().find(name);
-    return found != nullptr && found->is_string() ? found->text() : std::string();
+    const json::Value* match = error.dict().find(name);
+    return match != nullptr && match->is_string() ? match->text() : std::string();
   };
   if (text("type") != "invalid_request_error") {
     return std::make_exception_ptr(Error(WHERRY_INTERNAL, text("message")));

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "app/grammar/held_to.h"
+#include "app/grammar/compiled_grammar.h"
 #include "app/host/services.h"
 
 namespace wherry::app {

@@ -17,8 +17,8 @@ std::optional<int32_t> HostTokenizer::id_of(std::string_view token) const {
 }
 
 std::optional<std::string> HostTokenizer::token_of(int32_t id) const {
-  const Token& found = token(id);
-  return found.kind == WHERRY_HOST_UNKNOWN ? std::nullopt : std::optional(found.name);
+  const Token& match = token(id);
+  return match.kind == WHERRY_HOST_UNKNOWN ? std::nullopt : std::optional(match.name);
 }
 
 const HostTokenizer::Token& HostTokenizer::token(int32_t id) const {
@@ -28,10 +28,10 @@ const HostTokenizer::Token& HostTokenizer::token(int32_t id) const {
     if (known != tokens_.end()) return known->second;
   }
   // Without the lock, because the host may wait for another thread that asks for a token.
-  Token made;
-  made.kind = services_.token(id, made.piece, made.name);
+  Token result;
+  result.kind = services_.token(id, result.piece, result.name);
   const std::lock_guard lock(mutex_);
-  return tokens_.emplace(id, std::move(made)).first->second;
+  return tokens_.emplace(id, std::move(result)).first->second;
 }
 
 std::string HostTemplate::render(const json::Value& messages, bool add_generation_prompt,

@@ -39,8 +39,8 @@ json::Values alternatives(const Value& schema) {
 }
 
 // Adds the keywords by which a schema, or an alternative of it, constrains texts.
-void add_of_text(const Value& schema,
-                 std::vector<std::string>& keywords) {  // NOLINT(misc-no-recursion)
+// NOLINTNEXTLINE(misc-no-recursion)
+void add_of_text(const Value& schema, std::vector<std::string>& keywords) {
   for (const char* name : kOfText) {
     if (member(schema, name) != nullptr) keywords.emplace_back(name);
   }
@@ -67,7 +67,8 @@ Value resolved(Value schema, const Value& root) {
 }
 
 // Returns the JSON types that a value may have; a schema without a type allows a text.
-std::set<std::string> types_of(const Value& schema) {  // NOLINT(misc-no-recursion)
+// NOLINTNEXTLINE(misc-no-recursion)
+std::set<std::string> types_of(const Value& schema) {
   std::set<std::string> types;
   const Value* type = member(schema, "type");
   if (type != nullptr && type->is_string()) return {type->text()};

@@ -19,9 +19,9 @@ void check_service(int status, const std::string& bytes) {
 }
 
 std::vector<int32_t> numbers_of(const std::string& bytes) {
-  std::vector<int32_t> made(bytes.size() / sizeof(int32_t));
-  if (!made.empty()) std::memcpy(made.data(), bytes.data(), made.size() * sizeof(int32_t));
-  return made;
+  std::vector<int32_t> result(bytes.size() / sizeof(int32_t));
+  if (!result.empty()) std::memcpy(result.data(), bytes.data(), result.size() * sizeof(int32_t));
+  return result;
 }
 
 }  // namespace

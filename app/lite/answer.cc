@@ -5,16 +5,16 @@
 namespace wherry::lite {
 
 std::shared_ptr<Answer> Answer::start(wherry_app* app, const std::string& request_json) {
-  std::shared_ptr<Answer> made(new Answer(app));
+  std::shared_ptr<Answer> answer(new Answer(app));
   // The callback deletes it after the last JSON object.
-  auto* kept = new std::shared_ptr<Answer>(made);
+  auto* kept = new std::shared_ptr<Answer>(answer);
   const int status =
-      wherry_app_start(app, request_json.data(), request_json.size(), on_chunk, kept, &made->id_);
+      wherry_app_start(app, request_json.data(), request_json.size(), on_chunk, kept, &answer->id_);
   if (status != WHERRY_OK) {
     delete kept;
     throw std::runtime_error(wherry_app_last_error());
   }
-  return made;
+  return answer;
 }
 
 void Answer::on_chunk(void* context, const char* json, size_t length, int last) {

@@ -14,7 +14,7 @@ namespace {
 
 enum Commands : unsigned { kChatOption = 1, kRunOption = 2, kServeOption = 4 };
 constexpr unsigned kAsks = kChatOption | kRunOption, kAnyOption = kAsks | kServeOption;
-enum class Kind { kText, kCount, kWhole, kNumber, kFlag };  // kCount is an integer from 1
+enum class Kind { kText, kCount, kInteger, kNumber, kFlag };  // kCount is an integer from 1
 enum class For { kModel, kRequest, kOwn };
 
 struct Option {
@@ -31,7 +31,7 @@ constexpr Option kOptions[] = {
     {"threads", kAnyOption, Kind::kCount, For::kModel},
     {"context", kAnyOption, Kind::kCount, For::kModel},
     {"kv-tokens", kAnyOption, Kind::kCount, For::kModel},
-    {"kv-memory", kAnyOption, Kind::kWhole, For::kModel},
+    {"kv-memory", kAnyOption, Kind::kInteger, For::kModel},
     {"max-batch", kAnyOption, Kind::kCount, For::kModel},
     {"name", kServeOption, Kind::kText, For::kModel},
     {"driver", kAnyOption, Kind::kText, For::kModel},
@@ -39,14 +39,14 @@ constexpr Option kOptions[] = {
     {"max-tokens", kAsks, Kind::kCount, For::kRequest},
     {"temperature", kAsks, Kind::kNumber, For::kRequest},
     {"top-p", kAsks, Kind::kNumber, For::kRequest},
-    {"top-k", kAsks, Kind::kWhole, For::kRequest},
+    {"top-k", kAsks, Kind::kInteger, For::kRequest},
     {"min-p", kAsks, Kind::kNumber, For::kRequest},
     {"repetition-penalty", kAsks, Kind::kNumber, For::kRequest},
-    {"seed", kAsks, Kind::kWhole, For::kRequest},
+    {"seed", kAsks, Kind::kInteger, For::kRequest},
     {"system", kAsks, Kind::kText, For::kOwn},
     {"completion", kRunOption, Kind::kFlag, For::kOwn},
     {"host", kServeOption, Kind::kText, For::kOwn},
-    {"port", kServeOption, Kind::kWhole, For::kOwn},
+    {"port", kServeOption, Kind::kInteger, For::kOwn},
     {"api-key", kServeOption, Kind::kText, For::kOwn},
     {"allow-host", kServeOption, Kind::kText, For::kOwn},
     {"max-body", kServeOption, Kind::kCount, For::kOwn},
@@ -85,13 +85,13 @@ Value value_of(const Option& option, const std::string& text) {
 }
 
 const Option& option_of(const std::string& name, const Arguments& typed) {
-  const auto* found = std::find_if(std::begin(kOptions), std::end(kOptions),
+  const auto* match = std::find_if(std::begin(kOptions), std::end(kOptions),
                                    [&](const Option& option) { return name == option.name; });
-  if (found == std::end(kOptions)) throw UsageError("there is no option --" + name);
-  if ((found->commands & commands_of(typed.command)) == 0) {
+  if (match == std::end(kOptions)) throw UsageError("there is no option --" + name);
+  if ((match->commands & commands_of(typed.command)) == 0) {
     throw UsageError("`wherry-lite " + typed.command + "` has no option --" + name);
   }
-  return *found;
+  return *match;
 }
 
 void set(Arguments& typed, const Option& option, const std::string& text) {
@@ -101,13 +101,13 @@ void set(Arguments& typed, const Option& option, const std::string& text) {
                                                 : typed.own;
   std::string field = option.name;
   if (option.part != For::kOwn) std::replace(field.begin(), field.end(), '-', '_');
-  const Value made = option.kind == Kind::kFlag ? Value(true) : value_of(option, text);
+  const Value result = option.kind == Kind::kFlag ? Value(true) : value_of(option, text);
   for (auto& [name, value] : items) {
     if (name.text() != field) continue;
-    value = made;  // if an option occurs several times, the last one wins
+    value = result;  // if an option occurs several times, the last one wins
     return;
   }
-  items.emplace_back(field, made);
+  items.emplace_back(field, result);
 }
 
 void take_words(Arguments& typed, std::vector<std::string> words) {
@@ -132,13 +132,13 @@ const Value* Arguments::find(const char* name) const {
 }
 
 std::string Arguments::text(const char* name, const std::string& otherwise) const {
-  const Value* found = find(name);
-  return found != nullptr ? found->text() : otherwise;
+  const Value* match = find(name);
+  return match != nullptr ? match->text() : otherwise;
 }
 
 int64_t Arguments::number(const char* name, int64_t otherwise) const {
-  const Value* found = find(name);
-  return found != nullptr ? found->integer() : otherwise;
+  const Value* match = find(name);
+  return match != nullptr ? match->integer() : otherwise;
 }
 
 Arguments parse(const std::vector<std::string>& words) {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "app/lite/model.h"
+#include "app/request/complete_characters.h"
 #include "app/request/fields.h"
 #include "app/request/request_error.h"
-#include "app/request/whole_characters.h"
 #include "app/value/code_points.h"
 #include "app/value/json_text.h"
 
@@ -27,8 +27,8 @@ constexpr int kClientGone = 499;
 bool is_streamed(const Value& request) {
   const Value* stream = find(request, "stream");
   if (stream == nullptr || stream->is_none()) return false;
-  const auto asked = app::Checker().boolean("stream", *stream);
-  return asked && asked->integer() != 0;
+  const auto streams = app::Checker().boolean("stream", *stream);
+  return streams && streams->integer() != 0;
 }
 
 // Whether the request's model name is an alias of the model's name and has to be removed. Throws
@@ -42,18 +42,18 @@ bool is_alias(const Value& request, const std::string& served) {
 }
 
 Value without(const Value& request, std::initializer_list<std::string_view> names) {
-  Items made;
+  Items fields;
   for (const auto& item : request.dict().items) {
-    const auto* found = std::find(names.begin(), names.end(), item.first.text());
-    if (found == names.end()) made.push_back(item);
+    const auto* match = std::find(names.begin(), names.end(), item.first.text());
+    if (match == names.end()) fields.push_back(item);
   }
-  return json::make_dict(std::move(made));
+  return json::make_dict(std::move(fields));
 }
 
 Value with(const Value& request, std::string_view name, Value value) {
-  Items made = without(request, {name}).dict().items;
-  made.emplace_back(std::string(name), std::move(value));
-  return json::make_dict(std::move(made));
+  Items fields = without(request, {name}).dict().items;
+  fields.emplace_back(std::string(name), std::move(value));
+  return json::make_dict(std::move(fields));
 }
 
 // Returns a request with the fields that make the app treat it as its path does: "messages" make a
@@ -97,7 +97,7 @@ Value parsed(const std::string& body) {
   const std::lock_guard lock(parsing);
   try {
     Value request = json::from_json(text_of(body), json::Halves::kKept);
-    app::require_whole_characters(request);
+    app::require_complete_characters(request);
     return request;
   } catch (const json::Failure& error) {
     throw refusal(400, std::string("The body is not JSON: ") + error.what(), "invalid_json");
@@ -120,9 +120,9 @@ Body read_body(Endpoint endpoint, const std::string& body, const std::string& se
   const Value given = parsed(body);
   if (!given.is_dict()) throw refusal(400, "request: takes an object of fields", "");
   const Value request = is_alias(given, served) ? without(given, {"model"}) : given;
-  const Value made = for_endpoint(endpoint, request);
+  const Value value = for_endpoint(endpoint, request);
   const bool writes = endpoint == Endpoint::kChat || endpoint == Endpoint::kCompletion;
-  return {json::to_compact_json(made), writes && is_streamed(request)};
+  return {json::to_compact_json(value), writes && is_streamed(request)};
 }
 
 bool is_error(const std::string& json) { return json.rfind("{\"error\":", 0) == 0; }

@@ -7,10 +7,10 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "app/lite/asking.h"
 #include "app/lite/commands.h"
 #include "app/lite/conversation.h"
 #include "app/lite/interrupts.h"
+#include "app/lite/printed_reply.h"
 
 namespace wherry::lite {
 
@@ -64,9 +64,9 @@ bool read_message(std::string& message) {
   return true;
 }
 
-class Talk {
+class ChatLoop {
  public:
-  Talk(const Model& model, const Arguments& typed)
+  ChatLoop(const Model& model, const Arguments& typed)
       : model_(model), fields_(typed.request), system_(typed.text("system")) {
     for (const auto& [name, value] : fields_) {
       if (name.text() == "max_tokens") max_tokens_ = value.integer();
@@ -112,18 +112,18 @@ class Talk {
     fields.emplace_back("messages", conversation_->messages());
     fields.emplace_back("truncation", "auto");
     const Answering answering;
-    const Told told = ask(
+    const PrintedReply reply = ask(
         model_, std::move(fields), [&] { return answering.interrupted(); },
         [this](int64_t dropped) { tell_dropped(dropped); });
-    if (told.code == "aborted") {
+    if (reply.code == "aborted") {
       say("[stopped]");
-    } else if (!told.error.empty()) {
+    } else if (!reply.error.empty()) {
       conversation_->withdraw();
-      return say("Not sent: " + told.error);
-    } else if (told.finish == "length" && max_tokens_ == 0) {
+      return say("Not sent: " + reply.error);
+    } else if (reply.finish == "length" && max_tokens_ == 0) {
       say("[the context is full; /reset starts again]");
     }
-    conversation_->answered(told.text);
+    conversation_->answered(reply.text);
   }
 
   // Tells once which messages the context has no room for.
@@ -149,8 +149,8 @@ class Talk {
   }
 
   void stats() const {
-    const Value found = model_.stats();
-    const auto count = [&](const char* name) { return find(found, name)->integer(); };
+    const Value match = model_.stats();
+    const auto count = [&](const char* name) { return find(match, name)->integer(); };
     say(std::to_string(count("prompt_tokens")) + " tokens read, " +
         std::to_string(count("decode_tokens")) + " written; " +
         std::to_string(count("pages_total") - count("pages_free")) + " of " +
@@ -175,16 +175,16 @@ int chat(const Arguments& typed) {
                              " has no chat template, so it cannot chat. Type: wherry-lite run " +
                              typed.folder + " PROMPT");
   }
-  Talk talk(model, typed);
+  ChatLoop loop(model, typed);
   if (isatty(STDIN_FILENO) != 0) say("Type a message; /help for commands, Ctrl-D to leave.");
   for (std::string message; read_message(message);) {
     if (message.empty()) continue;
     if (message[0] != '/') {
-      talk.turn(message);
+      loop.turn(message);
     } else if (message.compare(0, 2, "//") == 0) {
       // A doubled slash escapes a message that begins with a slash.
-      talk.turn(message.substr(1));
-    } else if (!talk.command(message)) {
+      loop.turn(message.substr(1));
+    } else if (!loop.command(message)) {
       return EXIT_SUCCESS;
     }
   }

@@ -3,13 +3,13 @@
 namespace wherry::lite {
 
 Value Conversation::messages() const {
-  json::Values made;
+  json::Values values;
   const auto add = [&](const char* role, const std::string& text) {
-    made.push_back(json::make_dict({{"role", role}, {"content", text}}));
+    values.push_back(json::make_dict({{"role", role}, {"content", text}}));
   };
   if (!system_.empty()) add("system", system_);
   for (const Turn& turn : turns_) add(turn.role, turn.text);
-  return json::make_list(std::move(made));
+  return json::make_list(std::move(values));
 }
 
 std::optional<std::string> Conversation::withdraw() {

@@ -27,8 +27,8 @@ std::string trim(const std::string& text) {
 }
 
 std::string shown(const std::string& text) {
-  const std::string whole = unicode::well_formed(text);
-  return json::repr_text(whole.substr(0, unicode::byte_of(whole, kShown)));
+  const std::string characters = unicode::well_formed(text);
+  return json::repr_text(characters.substr(0, unicode::byte_of(characters, kShown)));
 }
 
 // Compares two texts; takes constant time for texts of one length.
@@ -58,9 +58,9 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-std::optional<Refusal> check_content(const Asked& asked) {
-  if (asked.method != "POST" || asked.body == 0) return std::nullopt;
-  const std::string kind = lower(trim(asked.content_type.substr(0, asked.content_type.find(';'))));
+std::optional<Refusal> check_content(const RequestHead& head) {
+  if (head.method != "POST" || head.body == 0) return std::nullopt;
+  const std::string kind = lower(trim(head.content_type.substr(0, head.content_type.find(';'))));
   const bool json = kind.rfind("application/", 0) == 0 && ends_with(kind, "+json");
   if (kind == "application/json" || json) return std::nullopt;
   return refusal(
@@ -84,28 +84,28 @@ Guard::Guard(std::string key, std::vector<std::string> hosts, uint64_t max_body)
   for (const std::string& host : hosts) hosts_.push_back(name_of(host));
 }
 
-std::optional<Refusal> Guard::check(const Asked& asked) const {
-  const bool probe = asked.path == "/health" || asked.path == "/ready";
+std::optional<Refusal> Guard::check(const RequestHead& head) const {
+  const bool probe = head.path == "/health" || head.path == "/ready";
   if (key_.empty()) {
-    if (auto refused = check_page(asked)) return refused;
+    if (auto refused = check_page(head)) return refused;
   } else if (!probe) {
-    if (auto refused = check_key(asked)) return refused;
+    if (auto refused = check_key(head)) return refused;
   }
-  if (asked.body > max_body_) {
+  if (head.body > max_body_) {
     return refusal(413,
-                   "The body has " + std::to_string(asked.body) + " bytes or more; at most " +
+                   "The body has " + std::to_string(head.body) + " bytes or more; at most " +
                        std::to_string(max_body_) + " are accepted",
                    "request_too_large");
   }
-  return check_content(asked);
+  return check_content(head);
 }
 
-std::optional<Refusal> Guard::check_key(const Asked& asked) const {
-  const size_t space = asked.authorization.find(' ');
-  const bool bearer = lower(asked.authorization.substr(0, space)) == "bearer";
+std::optional<Refusal> Guard::check_key(const RequestHead& head) const {
+  const size_t space = head.authorization.find(' ');
+  const bool bearer = lower(head.authorization.substr(0, space)) == "bearer";
   const std::string token =
-      space == std::string::npos ? "" : trim(asked.authorization.substr(space));
-  if (same(bearer ? token : asked.x_api_key, key_)) return std::nullopt;
+      space == std::string::npos ? "" : trim(head.authorization.substr(space));
+  if (same(bearer ? token : head.x_api_key, key_)) return std::nullopt;
   Refusal refused =
       refusal(401, "The API key is missing or wrong; send it as: Authorization: Bearer KEY",
               "invalid_api_key");
@@ -113,21 +113,21 @@ std::optional<Refusal> Guard::check_key(const Asked& asked) const {
   return refused;
 }
 
-std::optional<Refusal> Guard::check_page(const Asked& asked) const {
-  if (!asked.host.empty() && !is_ours(asked.host)) {
+std::optional<Refusal> Guard::check_page(const RequestHead& head) const {
+  if (!head.host.empty() && !is_own_name(head.host)) {
     return refusal(403,
-                   "This server does not know itself as " + shown(asked.host) +
+                   "This server does not know itself as " + shown(head.host) +
                        ": a page may have given that name to this machine. Start it with "
                        "--allow-host NAME, or with an API key.",
                    "host_not_allowed");
   }
-  const std::string origin = lower(asked.origin);
-  if (origin.empty() || origin == "http://" + lower(asked.host)) return std::nullopt;
+  const std::string origin = lower(head.origin);
+  if (origin.empty() || origin == "http://" + lower(head.host)) return std::nullopt;
   return refusal(403, "Pages of " + shown(origin) + " may not use this server.",
                  "origin_not_allowed");
 }
 
-bool Guard::is_ours(const std::string& host) const {
+bool Guard::is_own_name(const std::string& host) const {
   if (host.find('@') != host.npos) return false;
   const std::string name = name_of(host);
   return name == "localhost" || ends_with(name, ".localhost") || is_address(name) ||

@@ -22,7 +22,7 @@ Refusal refusal(int status, const std::string& message, const std::string& code,
                 const std::string& param = "");
 
 // The properties of a request that the guard checks; "" if a header is missing.
-struct Asked {
+struct RequestHead {
   std::string method, path;
   std::string host, origin, authorization, x_api_key, content_type;
   uint64_t body = 0;  // announced size of the body in bytes; 1 if unknown
@@ -33,12 +33,12 @@ class Guard {
   // key: the API key; "" if requests need none, and are checked by Host and Origin. hosts: names of
   // this machine in addition to localhost and IP addresses. max_body: bytes.
   Guard(std::string key, std::vector<std::string> hosts, uint64_t max_body);
-  std::optional<Refusal> check(const Asked& asked) const;
+  std::optional<Refusal> check(const RequestHead& head) const;
 
  private:
-  std::optional<Refusal> check_key(const Asked& asked) const;
-  std::optional<Refusal> check_page(const Asked& asked) const;
-  bool is_ours(const std::string& host) const;
+  std::optional<Refusal> check_key(const RequestHead& head) const;
+  std::optional<Refusal> check_page(const RequestHead& head) const;
+  bool is_own_name(const std::string& host) const;
 
   const std::string key_;
   std::vector<std::string> hosts_;

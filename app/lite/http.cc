@@ -11,7 +11,7 @@
 
 #include "app/lite/body.h"
 #include "app/lite/idle_server.h"
-#include "app/lite/under_way.h"
+#include "app/lite/in_flight.h"
 #include "app/value/json_text.h"
 
 namespace wherry::lite {
@@ -86,17 +86,17 @@ std::string one_line(std::string text) {
   return text;
 }
 
-Asked asked_of(const Request& request) {
-  Asked asked{request.method,
-              request.path,
-              request.get_header_value("Host"),
-              request.get_header_value("Origin"),
-              request.get_header_value("Authorization"),
-              request.get_header_value("X-Api-Key"),
-              request.get_header_value("Content-Type")};
-  asked.body = request.get_header_value_u64("Content-Length");
-  if (asked.body == 0 && request.has_header("Transfer-Encoding")) asked.body = 1;
-  return asked;
+RequestHead head_of(const Request& request) {
+  RequestHead head{request.method,
+                   request.path,
+                   request.get_header_value("Host"),
+                   request.get_header_value("Origin"),
+                   request.get_header_value("Authorization"),
+                   request.get_header_value("X-Api-Key"),
+                   request.get_header_value("Content-Type")};
+  head.body = request.get_header_value_u64("Content-Length");
+  if (head.body == 0 && request.has_header("Transfer-Encoding")) head.body = 1;
+  return head;
 }
 
 // Returns the error for an unknown path or a method that the path does not support.
@@ -182,10 +182,10 @@ struct HttpServer::Impl {
   // Checks access to the server; runs before every route.
   httplib::Server::HandlerResponse admit(const Request& request, Response& response) {
     std::optional<Refusal> refused;
-    if (under_way.ending && !is_quiet(request.path)) {
+    if (in_flight.ending && !is_quiet(request.path)) {
       refused = refusal(503, "The server is shutting down", "shutting_down");
     }
-    if (!refused) refused = guard.check(asked_of(request));
+    if (!refused) refused = guard.check(head_of(request));
     if (!refused) refused = check_route(request);
     if (!refused) return httplib::Server::HandlerResponse::Unhandled;
     send(response, *refused);
@@ -223,7 +223,7 @@ struct HttpServer::Impl {
   }
 
   void ready(Response& response) const {
-    const bool ending = under_way.ending;
+    const bool ending = in_flight.ending;
     send(response, json::make_dict({{"ready", !ending}, {"status", ending ? "draining" : "ok"}}),
          ending ? 503 : 200);
   }
@@ -241,17 +241,17 @@ struct HttpServer::Impl {
               Response& response) {
     try {
       const Body body = read_body(endpoint, text, model.name());
-      const auto held = std::make_shared<UnderWay::Held>(under_way, model.start(body.json));
+      const auto entry = std::make_shared<InFlight::Entry>(in_flight, model.start(body.json));
       // The first JSON object decides between a response and an HTTP error.
       bool gone = false;
-      while (!(*held)->wait(kLook)) {
+      while (!(*entry)->wait(kLook)) {
         if (gone || !request.is_connection_closed()) continue;
         gone = true;
-        (*held)->abort();
+        (*entry)->abort();
       }
-      Answer::Taken first = (*held)->take();
-      if (is_error(first.json.front())) throw failure(first.json.front(), under_way.ending);
-      if (body.stream) return stream(held, std::move(first), response);
+      Answer::Taken first = (*entry)->take();
+      if (is_error(first.json.front())) throw failure(first.json.front(), in_flight.ending);
+      if (body.stream) return stream(entry, std::move(first), response);
       response.status = 200;
       response.set_content(first.json.front(), kJson);
     } catch (const Refusal& refused) {
@@ -259,33 +259,33 @@ struct HttpServer::Impl {
     }
   }
 
-  void stream(const std::shared_ptr<UnderWay::Held>& held, Answer::Taken first,
+  void stream(const std::shared_ptr<InFlight::Entry>& entry, Answer::Taken first,
               Response& response) {
     response.status = 200;
     response.set_header("Cache-Control", "no-cache");
     response.set_header("X-Accel-Buffering", "no");  // prevents proxies from buffering the events
     // Sends all events in one call, because a stopping server lets running calls finish.
     response.set_chunked_content_provider("text/event-stream; charset=utf-8",
-                                          [this, held, first](size_t, httplib::DataSink& sink) {
-                                            return send_all(held, first, sink);
+                                          [this, entry, first](size_t, httplib::DataSink& sink) {
+                                            return send_all(entry, first, sink);
                                           });
   }
 
   // Sends events; returns false if the client has disconnected.
-  bool send_all(const std::shared_ptr<UnderWay::Held>& held, Answer::Taken taken,
+  bool send_all(const std::shared_ptr<InFlight::Entry>& entry, Answer::Taken taken,
                 httplib::DataSink& sink) const {
     while (true) {
       std::string events;
       for (const std::string& json : taken.json) {
-        events += event(is_error(json) ? failure(json, under_way.ending).json : json);
+        events += event(is_error(json) ? failure(json, in_flight.ending).json : json);
       }
       if (taken.last && !is_error(taken.json.back())) events += kDone;
       if (!events.empty() && !sink.write(events.data(), events.size())) return false;
       if (taken.last) break;
-      while (!(*held)->wait(kLook)) {
+      while (!(*entry)->wait(kLook)) {
         if (!sink.is_writable()) return false;
       }
-      taken = (*held)->take();
+      taken = (*entry)->take();
     }
     sink.done();
     return true;
@@ -296,7 +296,7 @@ struct HttpServer::Impl {
   const uint64_t max_body;
   const bool log;
   const int64_t created = std::time(nullptr);
-  UnderWay under_way;
+  InFlight in_flight;
   IdleServer http{kRequests};
 };
 
@@ -318,10 +318,10 @@ int HttpServer::bind(const std::string& host, int port) {
 void HttpServer::listen() { impl_->http.listen_after_bind(); }
 
 void HttpServer::stop() {
-  impl_->under_way.ending = true;
+  impl_->in_flight.ending = true;
   impl_->http.stop();
 }
 
-void HttpServer::abort_all() { impl_->under_way.abort_all(); }
+void HttpServer::abort_all() { impl_->in_flight.abort_all(); }
 
 }  // namespace wherry::lite

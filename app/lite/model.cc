@@ -65,16 +65,16 @@ void say_what_was_passed_over(const Value& stats) {
 }
 
 std::string options_of(const Arguments& typed) {
-  Items made = typed.model;
-  const auto given = std::find_if(made.begin(), made.end(), [](const auto& option) {
+  Items items = typed.model;
+  const auto given = std::find_if(items.begin(), items.end(), [](const auto& option) {
     return option.first.text() == "pack_dir";
   });
-  if (given != made.end()) {
+  if (given != items.end()) {
     if (!given->second.text().empty()) fs::create_directories(given->second.text());
   } else if (const std::string usual = usual_pack_dir(); !usual.empty()) {
-    made.emplace_back("pack_dir", usual);
+    items.emplace_back("pack_dir", usual);
   }
-  return json::to_compact_json(json::make_dict(std::move(made)));
+  return json::to_compact_json(json::make_dict(std::move(items)));
 }
 
 }  // namespace
@@ -85,10 +85,10 @@ Model::Model(const Arguments& typed) {
     const Waiting waiting(typed.folder);
     check(wherry_app_open(typed.folder.c_str(), options.c_str(), nullptr, &app_));
   }
-  const Value found = stats();
-  name_ = text_at(found, "model");
-  context_ = find(found, "context")->integer();
-  say_what_was_passed_over(found);
+  const Value match = stats();
+  name_ = text_at(match, "model");
+  context_ = find(match, "context")->integer();
+  say_what_was_passed_over(match);
 }
 
 Model::~Model() { wherry_app_close(app_); }
@@ -119,8 +119,8 @@ const Value* find(const Value& value, std::string_view path) {
 }
 
 std::string text_at(const Value& value, std::string_view path) {
-  const Value* found = find(value, path);
-  return found != nullptr && found->is_string() ? found->text() : "";
+  const Value* match = find(value, path);
+  return match != nullptr && match->is_string() ? match->text() : "";
 }
 
 }  // namespace wherry::lite

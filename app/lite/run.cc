@@ -3,8 +3,8 @@
 #include <iostream>
 #include <iterator>
 
-#include "app/lite/asking.h"
 #include "app/lite/commands.h"
+#include "app/lite/printed_reply.h"
 #include "app/lite/usage.h"
 
 namespace wherry::lite {
@@ -33,14 +33,14 @@ int run(const Arguments& typed) {
   if (prompt.empty()) throw UsageError("which PROMPT? Type it in quotes, or send it in by a pipe");
   const Model model(typed);
   const auto never = [] { return false; };  // never interrupts: Ctrl-C ends the program itself
-  Told told;
+  PrintedReply reply;
   const bool completes = typed.flag("completion");
-  if (!completes) told = ask(model, chat_fields(typed, prompt), never);
-  if (completes || told.code == "no_chat_template") {
-    told = ask(model, with_field(typed.request, "prompt", prompt), never);
+  if (!completes) reply = ask(model, chat_fields(typed, prompt), never);
+  if (completes || reply.code == "no_chat_template") {
+    reply = ask(model, with_field(typed.request, "prompt", prompt), never);
   }
-  if (told.error.empty()) return EXIT_SUCCESS;
-  throw std::runtime_error(told.error);
+  if (reply.error.empty()) return EXIT_SUCCESS;
+  throw std::runtime_error(reply.error);
 }
 
 }  // namespace wherry::lite

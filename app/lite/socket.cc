@@ -26,11 +26,11 @@ constexpr int kNoSignal = 0;
 
 bool wait_for(socket_t socket, short events, int milliseconds) {
   pollfd waiting{socket, events, 0};
-  int found = 0;
+  int match = 0;
   do {
-    found = poll(&waiting, 1, milliseconds);
-  } while (found < 0 && errno == EINTR);
-  return found > 0;
+    match = poll(&waiting, 1, milliseconds);
+  } while (match < 0 && errno == EINTR);
+  return match > 0;
 }
 
 using NameOf = int (*)(int, sockaddr*, socklen_t*);

@@ -33,12 +33,12 @@ void EngineCore::abort(uint64_t id) { wherry_engine_abort(engine_.get(), id); }
 
 void EngineCore::wake() { wherry_engine_wake(engine_.get()); }
 
-App::App(const std::string& name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
-         int64_t vocab_size, MakeGrammarCompiler make)
-    : speech_(std::move(speech)),
-      model_(model_of(name, speech_, context, vocab_size)),
+App::App(const std::string& name, TextInterface text_interface, ModelPtr model, EnginePtr engine,
+         int64_t context, int64_t vocab_size, MakeGrammarCompiler make)
+    : text_interface_(std::move(text_interface)),
+      model_(model_of(name, text_interface_, context, vocab_size)),
       core_(std::move(model), std::move(engine)),
-      grammars_(*speech_.tokenizer, vocab_size, std::move(make)),
+      grammars_(*text_interface_.tokenizer, vocab_size, std::move(make)),
       requests_(model_, core_, grammars_) {
   check(wherry_engine_start(core_.engine()));
   planner_ = std::make_unique<Thread>([this] { requests_.plan_all(); });
@@ -74,7 +74,7 @@ std::string App::stats() const {
       {"code", code_.name.empty() ? Value() : Value(code_.name)},
       {"passed_over", rows_of(passed_)},
       {"context", model_.abilities.context},
-      {"chat", model_.dialect != nullptr},
+      {"chat", model_.chat_format != nullptr},
       {"requests", Value::size(requests_.size())},
       {"waiting", stats.waiting},
       {"prefilling", stats.prefilling},

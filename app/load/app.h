@@ -15,7 +15,7 @@
 
 #include "app/chat/core.h"
 #include "app/chat/requests.h"
-#include "app/chat/speech.h"
+#include "app/chat/text_interface.h"
 #include "app/grammar/grammars.h"
 #include "app/load/codes.h"
 #include "app/support/thread.h"
@@ -49,8 +49,8 @@ class EngineCore : public Core {
 class App {
  public:
   // context: the maximum number of tokens of one request. make: creates the grammar compiler.
-  App(const std::string& name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
-      int64_t vocab_size, MakeGrammarCompiler make = compiler_of);
+  App(const std::string& name, TextInterface text_interface, ModelPtr model, EnginePtr engine,
+      int64_t context, int64_t vocab_size, MakeGrammarCompiler make = compiler_of);
   ~App();  // aborts running requests and waits for their last callbacks
 
   int64_t start(std::string request, Listener listener) {
@@ -71,7 +71,7 @@ class App {
   wherry_engine* engine() const { return core_.engine(); }
   void hear();
 
-  Speech speech_;
+  TextInterface text_interface_;
   Model model_;
   EngineCore core_;
   Code code_;

@@ -56,11 +56,12 @@ std::unique_ptr<App> app_at(Gate& gate) {
   ModelPtr model(new wherry_model{std::make_shared<FakeModel>(options)});
   wherry_engine* engine = nullptr;
   CHECK_EQ(wherry_engine_create(model.get(), nullptr, R"({"max_batch": 4})", &engine), WHERRY_OK);
-  Speech speech;
-  speech.tokenizer = byte_tokenizer();
-  speech.defaults = json::make_dict({});
-  return std::make_unique<App>("fake", std::move(speech), std::move(model), EnginePtr(engine),
-                               options.context, options.vocab, compiler_at(gate));
+  TextInterface text_interface;
+  text_interface.tokenizer = byte_tokenizer();
+  text_interface.defaults = json::make_dict({});
+  return std::make_unique<App>("fake", std::move(text_interface), std::move(model),
+                               EnginePtr(engine), options.context, options.vocab,
+                               compiler_at(gate));
 }
 
 struct Running {
@@ -68,9 +69,11 @@ struct Running {
   std::unique_ptr<App> app = app_at(gate);
 
   int64_t start(Heard& heard, const std::string& grammar = "") {
-    const std::string held = grammar.empty() ? "" : R"("guided_choice": [")" + grammar + "\"], ";
-    return app->start("{" + held + R"("prompt": [5, 6, 7], "max_tokens": 40, "stream": true})",
-                      heard.listener());
+    const std::string constraint =
+        grammar.empty() ? "" : R"("guided_choice": [")" + grammar + "\"], ";
+    return app->start(
+        "{" + constraint + R"("prompt": [5, 6, 7], "max_tokens": 40, "stream": true})",
+        heard.listener());
   }
 };
 

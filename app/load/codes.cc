@@ -10,8 +10,8 @@ namespace wherry::app {
 namespace {
 
 std::string text_at(const Value& row, const char* name) {
-  const Value* found = row.is_dict() ? row.dict().find(std::string_view(name)) : nullptr;
-  return found != nullptr && found->is_string() ? found->text() : "";
+  const Value* match = row.is_dict() ? row.dict().find(std::string_view(name)) : nullptr;
+  return match != nullptr && match->is_string() ? match->text() : "";
 }
 
 std::string kind_of(const std::string& device) { return device.substr(0, device.find(':')); }
@@ -30,10 +30,10 @@ std::string obstacle_of_devices(const std::string& device, bool automatic) {
   const std::string kind = kind_of(device);
   const std::string json = linked_devices(kind);
   if (json.empty()) return "";  // a plugin outside of this library
-  const Value found = json::from_json(json);
-  const Value* devices = found.is_dict() ? found.dict().find("devices") : nullptr;
+  const Value match = json::from_json(json);
+  const Value* devices = match.is_dict() ? match.dict().find("devices") : nullptr;
   if (devices == nullptr || !devices->is_sequence() || devices->items().empty()) {
-    return "no " + kind + " device works here" + text_at(found, "problems");
+    return "no " + kind + " device works here" + text_at(match, "problems");
   }
   const Value& first = devices->items()[0];
   const Value* software = first.is_dict() ? first.dict().find("software") : nullptr;

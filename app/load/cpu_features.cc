@@ -20,20 +20,20 @@ namespace {
 // those that all cores have, which differ on phones with cores of several sizes.
 std::set<std::string> read_features() {
   const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
-  std::set<std::string> found;
-  if ((first & 1ul << 1) != 0) found.insert("asimd");
-  if ((first & 1ul << 10) != 0) found.insert("asimdhp");
-  if ((first & 1ul << 20) != 0) found.insert("asimddp");
-  if ((second & 1ul << 13) != 0) found.insert("i8mm");
-  return found;
+  std::set<std::string> matches;
+  if ((first & 1ul << 1) != 0) matches.insert("asimd");
+  if ((first & 1ul << 10) != 0) matches.insert("asimdhp");
+  if ((first & 1ul << 20) != 0) matches.insert("asimddp");
+  if ((second & 1ul << 13) != 0) matches.insert("i8mm");
+  return matches;
 }
 #else
 std::set<std::string> read_features() {
   std::ifstream file("/proc/cpuinfo");
-  const std::set<std::string> found =
+  const std::set<std::string> matches =
       features_of_all(std::string(std::istreambuf_iterator<char>(file), {}));
-  return found.count("amx_tile") != 0 && !allow_matrix_units() ? without_matrix_units(found)
-                                                               : found;
+  return matches.count("amx_tile") != 0 && !allow_matrix_units() ? without_matrix_units(matches)
+                                                                 : matches;
 }
 #endif
 
@@ -63,14 +63,14 @@ std::set<std::string> without_matrix_units(std::set<std::string> features) {
 }
 
 const std::set<std::string>& cpu_features() {
-  static const std::set<std::string> found = read_features();
-  return found;
+  static const std::set<std::string> match = read_features();
+  return match;
 }
 
-std::vector<std::string> missing_features(const std::vector<std::string>& wanted) {
+std::vector<std::string> missing_features(const std::vector<std::string>& required) {
   const std::set<std::string>& has = cpu_features();
   std::vector<std::string> missing;
-  for (const std::string& feature : wanted) {
+  for (const std::string& feature : required) {
     if (has.count(feature) == 0) missing.push_back(feature);
   }
   return missing;

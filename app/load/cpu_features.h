@@ -20,7 +20,7 @@ std::set<std::string> features_of_all(const std::string& cpuinfo);
 std::set<std::string> without_matrix_units(std::set<std::string> features);
 
 // Returns the wanted features that this machine lacks, or that cannot be read.
-std::vector<std::string> missing_features(const std::vector<std::string>& wanted);
+std::vector<std::string> missing_features(const std::vector<std::string>& required);
 
 }  // namespace wherry::app
 

@@ -25,15 +25,15 @@ std::string read_text(const std::string& path) {
 }
 
 std::string text_of(const Value& object, const char* name, const std::string& path) {
-  const Value* found = object.dict().find(std::string_view(name));
-  if (found == nullptr || !found->is_string()) refuse(path + " has no text \"" + name + "\"");
-  return found->text();
+  const Value* match = object.dict().find(std::string_view(name));
+  if (match == nullptr || !match->is_string()) refuse(path + " has no text \"" + name + "\"");
+  return match->text();
 }
 
 int64_t number_of_field(const Value* object, const char* name) {
   if (object == nullptr || !object->is_dict()) return 0;
-  const Value* found = object->dict().find(std::string_view(name));
-  return found != nullptr && found->is(json::Kind::kInt) ? found->integer() : 0;
+  const Value* match = object->dict().find(std::string_view(name));
+  return match != nullptr && match->is(json::Kind::kInt) ? match->integer() : 0;
 }
 
 // Returns the symbol prefix of a library that consists of object files; "" for other libraries.
@@ -55,15 +55,15 @@ int64_t check_files(const std::string& folder, const Value& files) {
       problems.add("\"", json::to_string(name), "\" is no name of a file");
       continue;
     }
-    const int64_t wanted = number_of_field(&record, "size");
+    const int64_t declared = number_of_field(&record, "size");
     std::error_code error;
-    const auto found = fs::file_size(folder + "/" + name.text(), error);
+    const auto match = fs::file_size(folder + "/" + name.text(), error);
     if (error) {
       problems.add(name.text(), " is missing");
-    } else if (static_cast<int64_t>(found) != wanted) {
-      problems.add(name.text(), " has ", found, " bytes, not ", wanted);
+    } else if (static_cast<int64_t>(match) != declared) {
+      problems.add(name.text(), " has ", match, " bytes, not ", declared);
     }
-    bytes += wanted;
+    bytes += declared;
   }
   problems.raise(WHERRY_INCOMPATIBLE, folder + " is damaged; copy it again");
   return bytes;
@@ -95,16 +95,17 @@ Manifest read_manifest(const std::string& folder) {
   }
   const Value* files = manifest.dict().find("files");
   if (files == nullptr || !files->is_dict()) refuse(path + " lists no files");
-  Manifest made;
-  made.bytes = check_files(folder, *files);
-  made.name = text_of(manifest, "name", path);
-  made.library = text_of(manifest, "library", path);
-  if (files->dict().find(Value(made.library)) == nullptr) made.linked = linked_symbols(manifest);
+  Manifest result;
+  result.bytes = check_files(folder, *files);
+  result.name = text_of(manifest, "name", path);
+  result.library = text_of(manifest, "library", path);
+  if (files->dict().find(Value(result.library)) == nullptr)
+    result.linked = linked_symbols(manifest);
   const Value* deployment = manifest.dict().find("deployment");
-  made.context = number_of_field(deployment, "context");
-  made.max_batch = number_of_field(deployment, "max_batch");
-  made.prefill_chunk = number_of_field(deployment, "prefill_chunk");
-  return made;
+  result.context = number_of_field(deployment, "context");
+  result.max_batch = number_of_field(deployment, "max_batch");
+  result.prefill_chunk = number_of_field(deployment, "prefill_chunk");
+  return result;
 }
 
 }  // namespace wherry::app

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "app/chat/speech.h"
+#include "app/chat/text_interface.h"
 
 namespace wherry::app {
 

@@ -21,25 +21,25 @@ constexpr const char* kEngineOptions[] = {"context",   "kv_tokens",     "kv_memo
 // Returns the engine's configuration from the options, with the model's compile-time values as
 // defaults.
 std::string engine_config(const Fields& options, const Manifest& manifest) {
-  Items made;
+  Items items;
   const std::pair<const char*, int64_t> compiled[] = {{"context", manifest.context},
                                                       {"max_batch", manifest.max_batch},
                                                       {"prefill_chunk", manifest.prefill_chunk}};
   for (const auto& [name, value] : compiled) {
-    if (value > 0) made.emplace_back(name, value);
+    if (value > 0) items.emplace_back(name, value);
   }
   for (const char* name : kEngineOptions) {
-    if (const Value* value = options.find(name)) made.emplace_back(name, *value);
+    if (const Value* value = options.find(name)) items.emplace_back(name, *value);
   }
-  return json::to_compact_json(json::make_dict(std::move(made)));
+  return json::to_compact_json(json::make_dict(std::move(items)));
 }
 
 std::string model_options(const Fields& options) {
-  Items made;
+  Items items;
   for (const char* name : {"threads", "pack_dir", "check_weights"}) {
-    if (const Value* value = options.find(name)) made.emplace_back(name, *value);
+    if (const Value* value = options.find(name)) items.emplace_back(name, *value);
   }
-  return json::to_compact_json(json::make_dict(std::move(made)));
+  return json::to_compact_json(json::make_dict(std::move(items)));
 }
 
 // Returns the path of the library from the options, else in the folder; a folder without a library

@@ -71,11 +71,13 @@ Limits limits_of(wherry_model* model, wherry_engine* engine, const Fields& optio
   wherry_stats stats{};
   stats.size = sizeof stats;
   check(wherry_engine_stats(engine, &stats));
-  const int64_t asked = options.integer("context").value_or(fields.integer("context").value_or(0));
+  const int64_t requested =
+      options.integer("context").value_or(fields.integer("context").value_or(0));
   const int64_t cache = static_cast<int64_t>(stats.pages_total) * stats.page_size;
   const auto tokens = static_cast<int64_t>(tokenizer.vocab_size());
   // An encoder has no cache: it reads a text in one step.
-  return {cache > 0 ? std::min(asked, cache) : asked, fields.integer("vocab_size").value_or(tokens),
+  return {cache > 0 ? std::min(requested, cache) : requested,
+          fields.integer("vocab_size").value_or(tokens),
           fields.integer("embedding_size").value_or(0), writes_text(fields)};
 }
 
@@ -90,19 +92,21 @@ std::unique_ptr<App> open_app(const std::string& folder, const std::string& opti
   progress("files", 1, 1);
   open_runtime(text_option(options, "runtime"));
   progress("tokenizer", 0, 1);
-  Speech speech = read_speech(files_of(folder), text_option(options, "tool_format"));
+  TextInterface text_interface =
+      read_text_interface(files_of(folder), text_option(options, "tool_format"));
   progress("tokenizer", 1, 1);
   progress("weights", 0, manifest.bytes);
   Loaded loaded = load_model(folder, options, manifest);
   progress("weights", manifest.bytes, manifest.bytes);
   const Limits limits =
-      limits_of(loaded.model.get(), loaded.engine.get(), options, *speech.tokenizer);
-  speech.head.size = limits.embedding_size;
-  if (!limits.writes_text) speech.head.writes_text = false;
+      limits_of(loaded.model.get(), loaded.engine.get(), options, *text_interface.tokenizer);
+  text_interface.head.size = limits.embedding_size;
+  if (!limits.writes_text) text_interface.head.writes_text = false;
   std::string name = text_option(options, "name");
   if (name.empty()) name = manifest.name;
-  auto app = std::make_unique<App>(std::move(name), std::move(speech), std::move(loaded.model),
-                                   std::move(loaded.engine), limits.context, limits.vocab_size);
+  auto app =
+      std::make_unique<App>(std::move(name), std::move(text_interface), std::move(loaded.model),
+                            std::move(loaded.engine), limits.context, limits.vocab_size);
   app->runs_on(std::move(loaded.code), std::move(loaded.passed));
   progress("ready", 1, 1);
   return app;

@@ -15,22 +15,22 @@ using wherry::jinja::InterpretedTemplate;
 using wherry::json::Value;
 
 Value field(const Value& request, const char* name, Value otherwise) {
-  const Value* found = request.dict().find(std::string_view(name));
-  return found != nullptr ? *found : otherwise;
+  const Value* match = request.dict().find(std::string_view(name));
+  return match != nullptr ? *match : otherwise;
 }
 
 std::pair<const char*, Value> answer(const Value& request) {
   try {
-    const InterpretedTemplate made(field(request, "source", Value("")).text(),
-                                   field(request, "special", Value()));
+    const InterpretedTemplate interpreted(field(request, "source", Value("")).text(),
+                                          field(request, "special", Value()));
     if (truth(field(request, "asked", Value(false)))) {
       wherry::json::Values names;
-      for (const std::string& name : made.variables()) names.emplace_back(name);
+      for (const std::string& name : interpreted.variables()) names.emplace_back(name);
       return {"variables", make_list(std::move(names))};
     }
-    const Value text(made.render(field(request, "messages", Value()),
-                                 truth(field(request, "open", Value(true))),
-                                 field(request, "variables", Value())));
+    const Value text(interpreted.render(field(request, "messages", Value()),
+                                        truth(field(request, "open", Value(true))),
+                                        field(request, "variables", Value())));
     return {"text", text};
   } catch (const wherry::jinja::Refused& error) {
     return {"refused", Value(error.what())};

@@ -30,9 +30,9 @@ namespace {
 constexpr int64_t kContext = 4096, kVocab = 1024;
 
 std::vector<int32_t> ids_of(const Value& list) {
-  std::vector<int32_t> made;
-  for (const Value& id : list.items()) made.push_back(static_cast<int32_t>(id.integer()));
-  return made;
+  std::vector<int32_t> result;
+  for (const Value& id : list.items()) result.push_back(static_cast<int32_t>(id.integer()));
+  return result;
 }
 
 // Callback that returns the n-th token of choice i, and whether it has to be the last.
@@ -41,9 +41,9 @@ using Next = std::function<int32_t(size_t i, size_t n, bool* last)>;
 // Generates one token per choice in turn, as the core would, and returns the response's JSON
 // objects.
 Values said(Plan plan, const Tokenizer& tokenizer, const Next& next) {
-  Values made;
+  Values values;
   Generation generation(std::move(plan), tokenizer,
-                        [&](const std::string& json, bool) { made.emplace_back(json); });
+                        [&](const std::string& json, bool) { values.emplace_back(json); });
   const std::vector<int32_t> ends = generation.plan().sampling.stop_ids;
   generation.open();
   for (size_t n = 0; !generation.done(); ++n) {
@@ -62,7 +62,7 @@ Values said(Plan plan, const Tokenizer& tokenizer, const Next& next) {
     }
     generation.flush();
   }
-  return made;
+  return values;
 }
 
 // Draws a random token that the mask allows; prefers tokens that end something, so that outputs
@@ -72,7 +72,7 @@ class Obedient {
   Obedient(const Plan& plan, const Tokenizer& tokenizer, int64_t vocab_size, uint64_t seed)
       : tokenizer_(tokenizer), bits_(static_cast<size_t>(vocab_size + 31) / 32), random_(seed) {
     for (size_t i = 0; i < plan.jobs.size(); ++i) {
-      masks_.push_back(plan.held_to->mask(plan.sampling.stop_ids));
+      masks_.push_back(plan.grammar->mask(plan.sampling.stop_ids));
     }
   }
   ~Obedient() {
@@ -125,7 +125,7 @@ class Obedient {
 // Whether the constraint of a request accepts this text.
 bool takes(const Plan& plan, const Tokenizer& tokenizer, int64_t vocab_size,
            const std::string& text) {
-  wherry_mask mask = plan.held_to->mask(plan.sampling.stop_ids);
+  wherry_mask mask = plan.grammar->mask(plan.sampling.stop_ids);
   const std::unique_ptr<wherry_mask, void (*)(wherry_mask*)> released(
       &mask, [](wherry_mask* one) { one->release(one->context); });
   std::vector<uint32_t> bits(static_cast<size_t>(vocab_size + 31) / 32);
@@ -145,23 +145,23 @@ bool takes(const Plan& plan, const Tokenizer& tokenizer, int64_t vocab_size,
   return complete != 0 || std::any_of(ends.begin(), ends.end(), allowed);
 }
 
-Value answer(const Fields& asked) {
-  const std::unique_ptr<const Tokenizer> tokenizer = JsonTokenizer::read(asked.text("tokenizer"));
-  const Value* special = asked.find("special");
-  const Dialect dialect(std::make_unique<jinja::InterpretedTemplate>(asked.text("template"),
-                                                                     special ? *special : Value()),
-                        asked.text("tool_format"), [&](const std::string& name) {
-                          return tokenizer->id_of(name).has_value();
-                        });
-  const std::vector<int32_t> eos = ids_of(*asked.find("eos"));
-  const auto given = asked.integer("vocab_size");
+Value answer(const Fields& job) {
+  const std::unique_ptr<const Tokenizer> tokenizer = JsonTokenizer::read(job.text("tokenizer"));
+  const Value* special = job.find("special");
+  const ChatFormat chat_format(std::make_unique<jinja::InterpretedTemplate>(
+                                   job.text("template"), special ? *special : Value()),
+                               job.text("tool_format"), [&](const std::string& name) {
+                                 return tokenizer->id_of(name).has_value();
+                               });
+  const std::vector<int32_t> eos = ids_of(*job.find("eos"));
+  const auto given = job.integer("vocab_size");
   const int64_t vocab_size = given.value_or(kVocab);
   Grammars grammars(*tokenizer, vocab_size);
   const Model model = {
-      "small", {tokenizer.get(), eos, json::make_dict({}), vocab_size, kContext}, &dialect, {}};
-  Plan plan = plan_of(*asked.find("request"), model, nullptr);
-  if (plan.constraint) plan.held_to = grammars.compiled(*plan.constraint);
-  if (const Value* texts = asked.find("texts")) {
+      "small", {tokenizer.get(), eos, json::make_dict({}), vocab_size, kContext}, &chat_format, {}};
+  Plan plan = plan_of(*job.find("request"), model, nullptr);
+  if (plan.constraint) plan.grammar = grammars.compiled(*plan.constraint);
+  if (const Value* texts = job.find("texts")) {
     Values taken;
     for (const Value& text : texts->items()) {
       if (takes(plan, *tokenizer, vocab_size, text.text())) taken.push_back(text);
@@ -171,13 +171,13 @@ Value answer(const Fields& asked) {
   Values prompt;
   for (const int32_t id : plan.jobs[0].prompt) prompt.emplace_back(static_cast<int64_t>(id));
   Values chunks;
-  if (const auto seed = asked.integer("seed")) {
-    if (!plan.held_to) throw Error(WHERRY_INVALID_ARGUMENT, "the request is held to nothing");
+  if (const auto seed = job.integer("seed")) {
+    if (!plan.grammar) throw Error(WHERRY_INVALID_ARGUMENT, "the request is held to nothing");
     Obedient obedient(plan, *tokenizer, vocab_size, static_cast<uint64_t>(*seed));
     chunks = said(std::move(plan), *tokenizer,
                   [&](size_t i, size_t, bool* last) { return obedient.next(i, last); });
   } else {
-    const std::vector<int32_t> output = ids_of(*asked.find("output"));
+    const std::vector<int32_t> output = ids_of(*job.find("output"));
     chunks = said(std::move(plan), *tokenizer,
                   [&](size_t, size_t n, bool*) { return n < output.size() ? output[n] : eos[0]; });
   }
@@ -187,18 +187,18 @@ Value answer(const Fields& asked) {
 
 std::string line_of(const std::string& line) {
   try {
-    const Fields asked(json::from_json(line));
-    if (asked.has("family")) {
-      const Family& family = family_of(asked.text("family"));
+    const Fields job(json::from_json(line));
+    if (job.has("family")) {
+      const Family& family = family_of(job.text("family"));
       return json::to_compact_json(
           json::make_dict({{"family", family.name}, {"example", family.format->example()}}));
     }
-    if (asked.has("number")) {
-      const auto number = python_number(asked.text("number"));
+    if (job.has("number")) {
+      const auto number = python_number(job.text("number"));
       return json::to_compact_json(
           json::make_dict({{"number", number ? Value(*number) : Value()}}));
     }
-    return json::to_compact_json(answer(asked));
+    return json::to_compact_json(answer(job));
   } catch (const RequestError& error) {
     return error_json(error);
   } catch (const Error& error) {

@@ -78,16 +78,16 @@ class Commands {
 
 void Commands::detokenize(const std::vector<int32_t>& prompt, const std::vector<int32_t>& visible,
                           const std::vector<int32_t>& ids) const {
-  Detokenizer made(*tokenizer_, prompt, visible);
-  for (int32_t id : ids) print(made.push(id));
-  print(made.flush());
+  Detokenizer detokenizer(*tokenizer_, prompt, visible);
+  for (int32_t id : ids) print(detokenizer.push(id));
+  print(detokenizer.flush());
 }
 
 void Commands::stop(std::vector<std::string> stops, const std::vector<std::string>& chunks) const {
-  StopStrings made(std::make_shared<StopAutomaton>(std::move(stops)));
-  for (const std::string& chunk : chunks) print(made.push(chunk));
-  print(made.flush());
-  print(made.found().value_or(""));
+  StopStrings stop_strings(std::make_shared<StopAutomaton>(std::move(stops)));
+  for (const std::string& chunk : chunks) print(stop_strings.push(chunk));
+  print(stop_strings.flush());
+  print(stop_strings.match().value_or(""));
 }
 
 void Commands::time(const std::string& text) const {

@@ -15,14 +15,14 @@ constexpr size_t kShown = 20;         // problems in an error
 constexpr size_t kLongestPath = 200;  // characters: a path has names from the client
 
 std::string shown(double value) {
-  const bool whole = value == std::floor(value) && std::fabs(value) < 1e18;
-  return whole ? std::to_string(static_cast<int64_t>(value)) : json::float_text(value);
+  const bool is_integer = value == std::floor(value) && std::fabs(value) < 1e18;
+  return is_integer ? std::to_string(static_cast<int64_t>(value)) : json::float_text(value);
 }
 
 // Parses a number, or a whole number, from a text; returns nothing if the text is none.
-std::optional<double> parsed(const std::string& text, bool whole) {
+std::optional<double> parsed(const std::string& text, bool is_integer) {
   if (text.empty()) return std::nullopt;
-  const char* kept = whole ? "+-0123456789" : "+-0123456789.eE";
+  const char* kept = is_integer ? "+-0123456789" : "+-0123456789.eE";
   if (text.find_first_not_of(kept) != text.npos) return std::nullopt;
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -75,28 +75,28 @@ bool Checker::within(const std::string& where, double value, const Bounds& bound
 
 std::optional<Value> Checker::integer(const std::string& where, const Value& value,
                                       const Bounds& bounds) {
-  std::optional<double> found;
-  if (value.is_number()) found = value.number();
-  if (value.is_string()) found = parsed(value.text(), true);
-  if (!found || *found != std::floor(*found) || std::isinf(*found)) {
+  std::optional<double> match;
+  if (value.is_number()) match = value.number();
+  if (value.is_string()) match = parsed(value.text(), true);
+  if (!match || *match != std::floor(*match) || std::isinf(*match)) {
     add(where, "takes a whole number");
     return std::nullopt;
   }
-  if (!within(where, *found, bounds)) return std::nullopt;
+  if (!within(where, *match, bounds)) return std::nullopt;
   if (value.is_integer()) return Value(value.integer());
-  return std::fabs(*found) < 9.2e18 ? Value(static_cast<int64_t>(*found)) : Value(*found);
+  return std::fabs(*match) < 9.2e18 ? Value(static_cast<int64_t>(*match)) : Value(*match);
 }
 
 std::optional<Value> Checker::number(const std::string& where, const Value& value,
                                      const Bounds& bounds) {
-  std::optional<double> found;
-  if (value.is_number()) found = value.number();
-  if (value.is_string()) found = parsed(value.text(), false);
-  if (!found || !std::isfinite(*found)) {
+  std::optional<double> match;
+  if (value.is_number()) match = value.number();
+  if (value.is_string()) match = parsed(value.text(), false);
+  if (!match || !std::isfinite(*match)) {
     add(where, "takes a number");
     return std::nullopt;
   }
-  return within(where, *found, bounds) ? std::optional<Value>(Value(*found)) : std::nullopt;
+  return within(where, *match, bounds) ? std::optional<Value>(Value(*match)) : std::nullopt;
 }
 
 std::optional<Value> Checker::boolean(const std::string& where, const Value& value) {
@@ -154,28 +154,28 @@ bool Checker::few(const std::string& where, const Value& value, size_t limit) {
 }
 
 const Value* Fields::find(std::string_view name) const {
-  const Value* found = object_.dict().find(name);
-  return found == nullptr || found->is_none() ? nullptr : found;
+  const Value* match = object_.dict().find(name);
+  return match == nullptr || match->is_none() ? nullptr : match;
 }
 
 std::optional<double> Fields::number(std::string_view name) const {
-  const Value* found = find(name);
-  return found ? std::optional<double>(found->number()) : std::nullopt;
+  const Value* match = find(name);
+  return match ? std::optional<double>(match->number()) : std::nullopt;
 }
 
 std::optional<int64_t> Fields::integer(std::string_view name) const {
-  const Value* found = find(name);
-  return found ? std::optional<int64_t>(found->integer()) : std::nullopt;
+  const Value* match = find(name);
+  return match ? std::optional<int64_t>(match->integer()) : std::nullopt;
 }
 
 bool Fields::truth(std::string_view name) const {
-  const Value* found = find(name);
-  return found != nullptr && json::truth(*found);
+  const Value* match = find(name);
+  return match != nullptr && json::truth(*match);
 }
 
 std::string Fields::text(std::string_view name) const {
-  const Value* found = find(name);
-  return found != nullptr && found->is_string() ? found->text() : "";
+  const Value* match = find(name);
+  return match != nullptr && match->is_string() ? match->text() : "";
 }
 
 }  // namespace wherry::app

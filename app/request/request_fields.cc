@@ -5,11 +5,11 @@
 #include <set>
 
 #include "app/data/data.h"
+#include "app/request/complete_characters.h"
 #include "app/request/fields.h"
 #include "app/request/input_fields.h"
 #include "app/request/request_error.h"
 #include "app/request/tool_fields.h"
-#include "app/request/whole_characters.h"
 #include "app/value/json_text.h"
 #include "wherry.h"
 
@@ -27,8 +27,8 @@ const Value& data() {
 }
 
 std::optional<double> bound(const Value& row, const char* name) {
-  const Value* found = row.dict().find(name);
-  return found ? std::optional<double>(found->number()) : std::nullopt;
+  const Value* match = row.dict().find(name);
+  return match ? std::optional<double>(match->number()) : std::nullopt;
 }
 
 Bounds bounds_of(const Value& row) {
@@ -84,7 +84,7 @@ class Reader {
   Fields done() {
     check_.raise();
     std::vector<std::pair<Value, Value>> items = given_.dict().items;
-    for (auto& item : made_) items.push_back(std::move(item));  // replaces the original fields
+    for (auto& item : replaced_) items.push_back(std::move(item));  // replaces the original fields
     return Fields(json::make_dict(std::move(items)), unknown());
   }
 
@@ -157,12 +157,12 @@ class Reader {
   }
 
   static std::vector<std::string> other_names(const Value& row) {
-    std::vector<std::string> made;
+    std::vector<std::string> texts;
     const Value* also = row.dict().find("also");
     for (const Value& other : also != nullptr ? also->items() : Values()) {
-      made.push_back(other.text());
+      texts.push_back(other.text());
     }
-    return made;
+    return texts;
   }
 
   // Returns the name of a row's field in the request: the first one that has a value. Throws
@@ -171,7 +171,7 @@ class Reader {
     const std::string& name = field(row);
     const Value* first = given_.dict().find(std::string_view(name));
     if (first != nullptr && first->is_none()) first = nullptr;
-    std::string found = name;
+    std::string match = name;
     for (const std::string& other : other_names(row)) {
       const Value* value = given_.dict().find(std::string_view(other));
       if (value == nullptr || value->is_none() || lists(row, "none", *value)) continue;
@@ -180,14 +180,14 @@ class Reader {
             name + " and " + other + " are two names of one field, and have different values",
             other);
       }
-      if (first == nullptr) found = other;
+      if (first == nullptr) match = other;
       first = value;
     }
-    return found;
+    return match;
   }
 
   void keep(const std::string& name, std::optional<Value> value) {
-    if (value) made_.emplace_back(name, std::move(*value));
+    if (value) replaced_.emplace_back(name, std::move(*value));
   }
 
   void integer(const std::string& name, const Value& value, const Value& row) {
@@ -262,20 +262,20 @@ class Reader {
 
   void biases(const std::string& name, const Value& value, const Value&) {
     if (!check_.few(name, value, kBiases) || !check_.object(name, value)) return;
-    std::vector<std::pair<Value, Value>> made;
+    std::vector<std::pair<Value, Value>> pairs;
     for (const auto& [key, bias] : value.dict().items) {
       const auto token = check_.integer(place_of(name, key.text()), key, {0, {}, {}, kInt31});
       const auto amount = check_.number(place_of(name, key.text()), bias, {-100, {}, 100, {}});
       if (!token || !amount) continue;
       const auto same = [&](const auto& one) { return one.first.integer() == token->integer(); };
-      const auto earlier = std::find_if(made.begin(), made.end(), same);
-      if (earlier == made.end()) {
-        made.emplace_back(*token, *amount);
+      const auto earlier = std::find_if(pairs.begin(), pairs.end(), same);
+      if (earlier == pairs.end()) {
+        pairs.emplace_back(*token, *amount);
       } else {
         earlier->second = *amount;  // "1" and "01" are one token
       }
     }
-    keep(name, json::make_dict(std::move(made)));
+    keep(name, json::make_dict(std::move(pairs)));
   }
 
   void token_ids(const std::string& name, const Value& value, const Value&) {
@@ -287,20 +287,20 @@ class Reader {
   }
 
   void stops(const std::string& name, const Value& value, const Value&) {
-    Values made;
+    Values values;
     if (!value.is(json::Kind::kList)) {
       check_.text(name, value, kLongText);
-      made.push_back(value);
+      values.push_back(value);
     } else if (check_.few(name, value, kStops)) {
       const bool texts = std::all_of(value.items().begin(), value.items().end(),
                                      [](const Value& stop) { return stop.is_string(); });
       if (!texts) check_.add(name, "takes a text or a list of texts");
       for (size_t i = 0; i < value.items().size(); ++i) {
         check_.text(item(name, i), value.items()[i], kLongText);
-        made.push_back(value.items()[i]);
+        values.push_back(value.items()[i]);
       }
     }
-    keep(name, json::make_list(std::move(made)));
+    keep(name, json::make_list(std::move(values)));
   }
 
   void stream_options(const std::string& name, const Value& value, const Value&) {
@@ -314,7 +314,8 @@ class Reader {
   void schema(const std::string& name, const Value& value, const Value& row) {
     if (value.is_dict() || (has(row, "text") && value.is_string())) return;
     Checker other;
-    if (std::optional<Value> made = other.boolean(name, value)) return keep(name, std::move(made));
+    if (std::optional<Value> result = other.boolean(name, value))
+      return keep(name, std::move(result));
     check_.add(name, "takes an object or a boolean");
   }
 
@@ -335,7 +336,7 @@ class Reader {
   Checker check_;
   std::set<std::string> seen_;
   bool names_agree_ = false;
-  std::vector<std::pair<Value, Value>> made_;
+  std::vector<std::pair<Value, Value>> replaced_;
 };
 
 // Rejects unsupported fields that would change the result if ignored. A name may be another kind of
@@ -364,15 +365,15 @@ Fields checked(const Value& request, void (*read)(Reader&)) {
     throw RequestError("The request has " + std::to_string(count) + " fields; at most " +
                        std::to_string(kMostFields) + " are read");
   }
-  require_whole_characters(request);
+  require_complete_characters(request);
   Reader reader(request);
   read(reader);
-  Fields made = reader.done();
+  Fields fields = reader.done();
   refuse_unknown(request, reader);
-  if (const Value* tools = reader.reads("tools") ? made.find("tools") : nullptr) {
+  if (const Value* tools = reader.reads("tools") ? fields.find("tools") : nullptr) {
     refuse_tools(*tools);
   }
-  return made;
+  return fields;
 }
 
 }  // namespace

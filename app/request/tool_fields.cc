@@ -11,8 +11,8 @@ constexpr size_t kTools = 512, kCalls = 512, kLongName = 256, kLongId = 1024;
 
 // Returns an object's field; null if the field is missing or null.
 const Value* field(const Value& object, const char* name) {
-  const Value* found = object.dict().find(name);
-  return found == nullptr || found->is_none() ? nullptr : found;
+  const Value* match = object.dict().find(name);
+  return match == nullptr || match->is_none() ? nullptr : match;
 }
 
 bool required(Checker& check, const std::string& where, const Value& object, const char* name) {
@@ -24,12 +24,12 @@ bool required(Checker& check, const std::string& where, const Value& object, con
 // Checks that a field is one of the given words; otherwise: whether it may be missing.
 void word(Checker& check, const std::string& where, const Value& object, const char* name,
           std::initializer_list<const char*> words, bool otherwise = false) {
-  const Value* found = object.dict().find(name);
-  if (found == nullptr && otherwise) return;
+  const Value* match = object.dict().find(name);
+  if (match == nullptr && otherwise) return;
   if (!required(check, where, object, name)) return;
   std::string names;
   for (const char* known : words) {
-    if (found->is_string() && found->text() == known) return;
+    if (match->is_string() && match->text() == known) return;
     names += (names.empty() ? "" : " or ") + std::string(known);
   }
   check.add(where + "." + name, "takes " + names);
@@ -65,8 +65,8 @@ void function(Checker& check, const std::string& where, const Value& value) {
 }
 
 bool is_of(const Value& value, const char* kind) {
-  const Value* found = value.is_dict() ? field(value, "type") : nullptr;
-  return found != nullptr && found->is_string() && found->text() == kind;
+  const Value* match = value.is_dict() ? field(value, "type") : nullptr;
+  return match != nullptr && match->is_string() && match->text() == kind;
 }
 
 // Whether a tool is of a kind that no client runs.
@@ -201,10 +201,10 @@ Value with_functions(const Value& choice) {
   const Value* allowed = field(choice, "allowed_tools");
   const Value* tools = allowed && allowed->is_dict() ? field(*allowed, "tools") : nullptr;
   if (tools == nullptr || !tools->is(json::Kind::kList)) return choice;
-  Values made;
-  for (const Value& tool : tools->items()) made.push_back(with_functions(tool));
+  Values values;
+  for (const Value& tool : tools->items()) values.push_back(with_functions(tool));
   Items inner = allowed->dict().items;
-  inner.emplace_back("tools", json::make_list(std::move(made)));
+  inner.emplace_back("tools", json::make_list(std::move(values)));
   items.emplace_back("allowed_tools", json::make_dict(std::move(inner)));
   return json::make_dict(std::move(items));
 }

@@ -63,12 +63,12 @@ void Budget::pay(size_t size) {
   step(size);
 }
 
-void Budget::made_text(size_t chars) {
+void Budget::charge_text(size_t chars) {
   check(chars);
   pay(chars);
 }
 
-Value Budget::made(Value value) {
+Value Budget::charged(Value value) {
   check(size_of(value));
   pay(value.is_string() ? value.chars() : 0);
   if (value.is_sequence()) pay(8 * value.items().size());
@@ -77,16 +77,16 @@ Value Budget::made(Value value) {
 }
 
 Values Budget::listed(const Value& values) {
-  Values made;
+  Values result;
   size_t total = 0;
   Next next = iterate(values);
   for (Value value; next(value);) {
     total += 8 + size_of(value);
     step();
     check(total);
-    made.push_back(value);
+    result.push_back(value);
   }
-  return made;
+  return result;
 }
 
 void Budget::descend() {

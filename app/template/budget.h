@@ -26,8 +26,8 @@ class Budget {
 
   void step(size_t size = 0);     // pays for one step that reads or creates `size` bytes
   void check(size_t size) const;  // throws if a new value of this size would be too large
-  Value made(Value value);        // pays for a new value and returns it
-  void made_text(size_t chars);
+  Value charged(Value value);     // pays for a new value and returns it
+  void charge_text(size_t chars);
   // Returns the remaining items of an iterator, paying for each item.
   Values listed(const Value& values);
 

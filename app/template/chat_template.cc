@@ -16,8 +16,9 @@ constexpr size_t kLongestReason = 1000;
 constexpr const char* kDatetime = "datetime";  // a variable of Firefunction's template
 
 std::string reason(const Failure& failure) {
-  const std::string whole = failure.what();
-  return whole.empty() ? "it raises an exception" : whole.substr(0, byte_of(whole, kLongestReason));
+  const std::string message = failure.what();
+  return message.empty() ? "it raises an exception"
+                         : message.substr(0, byte_of(message, kLongestReason));
 }
 
 // Returns the present time, as "2026-11-28 16:34:59 GMT".

@@ -5,35 +5,35 @@
 namespace wherry::jinja {
 
 Value Runtime::lookup(Name name, const FramePtr& frame) {
-  if (const Value* found = frame->find(name)) return *found;
-  if (const Value* found = given_.find(std::string_view(*name))) return *found;
-  if (const Value* found = globals_.find(std::string_view(*name))) return *found;
+  if (const Value* match = frame->find(name)) return *match;
+  if (const Value* match = given_.find(std::string_view(*name))) return *match;
+  if (const Value* match = globals_.find(std::string_view(*name))) return *match;
   return *name == "self" ? self_blocks() : undefined(*name);
 }
 
 Value Runtime::self_blocks() {
-  std::vector<std::pair<Value, Value>> made;
+  std::vector<std::pair<Value, Value>> pairs;
   for (const auto& [name, node] : program_.blocks) {
-    made.emplace_back(*name, make_function(*name, [this, block = node](Budget&, const Arguments&) {
+    pairs.emplace_back(*name, make_function(*name, [this, block = node](Budget&, const Arguments&) {
       Output out;
       run_block(*block, out);
-      budget_.made_text(out.chars);
+      budget_.charge_text(out.chars);
       return Value(std::move(out.text));
     }));
   }
-  return make_dict(std::move(made));
+  return make_dict(std::move(pairs));
 }
 
 Arguments Runtime::arguments_of(const CallArguments& given, const FramePtr& frame) {
-  Arguments made;
+  Arguments arguments;
   for (const ExpressionPtr& part : given.positional) {
-    made.positional.push_back(evaluate(*part, frame));
+    arguments.positional.push_back(evaluate(*part, frame));
   }
   for (const auto& [name, part] : given.named)
-    made.named.emplace_back(name, evaluate(*part, frame));
+    arguments.named.emplace_back(name, evaluate(*part, frame));
   if (given.list) {
     for (Value& value : budget_.listed(evaluate(*given.list, frame))) {
-      made.positional.push_back(std::move(value));
+      arguments.positional.push_back(std::move(value));
     }
   }
   if (given.dict) {
@@ -42,10 +42,10 @@ Arguments Runtime::arguments_of(const CallArguments& given, const FramePtr& fram
     if (!more.is_dict()) fail("** takes a mapping");
     for (const auto& [key, value] : more.dict().items) {
       if (!key.is_string()) fail("** takes a mapping of names");
-      made.named.emplace_back(key.text(), value);
+      arguments.named.emplace_back(key.text(), value);
     }
   }
-  return made;
+  return arguments;
 }
 
 Value Runtime::call(const Value& function, const Arguments& given) {
@@ -54,13 +54,13 @@ Value Runtime::call(const Value& function, const Arguments& given) {
     const auto& loop = function.as<Loop>();
     if (!loop.recurse) fail("the loop is not recursive");
     const Bound bound(given, {"iterable"});
-    return budget_.made(loop.recurse(*bound[0], loop.depth0 + 1));
+    return budget_.charged(loop.recurse(*bound[0], loop.depth0 + 1));
   }
   use(function);
   if (!function.is(Kind::kFunction)) fail("the value is not called");
-  Value made = budget_.made(function.as<Function>().call(budget_, given));
-  if (made.is(Kind::kNamespace)) namespaces_.push_back(made.object());
-  return made;
+  Value value = budget_.charged(function.as<Function>().call(budget_, given));
+  if (value.is(Kind::kNamespace)) namespaces_.push_back(value.object());
+  return value;
 }
 
 // Returns the function that a call names. A list of a namespace has methods that change it, too.
@@ -96,7 +96,7 @@ Value Runtime::filtered(const Filter& filter, const Value& value, Arguments give
     for (const Value& one : given.positional) check_width(&one);
     for (const auto& [name, one] : given.named) check_width(&one);
   }
-  return budget_.made(filter.run(*this, input, given));
+  return budget_.charged(filter.run(*this, input, given));
 }
 
 bool Runtime::tested(const Test& test, const Value& value, const Arguments& given) {
@@ -124,15 +124,15 @@ Value Runtime::run_concat(const Expression& node, const FramePtr& frame) {
     size += size_of(values.back());
   }
   budget_.check(size);
-  std::string made;
+  std::string result;
   for (const Value& value : values) {
     if (value.is_string()) {
-      made += value.text();
+      result += value.text();
     } else {
-      made += to_string(value);
+      result += to_string(value);
     }
   }
-  return budget_.made(Value(std::move(made)));
+  return budget_.charged(Value(std::move(result)));
 }
 
 Value Runtime::run_compare(const Expression& node, const FramePtr& frame) {
@@ -159,7 +159,7 @@ Value Runtime::evaluate(const Expression& node, const FramePtr& frame) {
       Values items;
       for (const ExpressionPtr& one : node.parts) items.push_back(evaluate(*one, frame));
       const bool tuple = node.kind == ExpressionKind::kTuple;
-      return budget_.made(tuple ? make_tuple(std::move(items)) : make_list(std::move(items)));
+      return budget_.charged(tuple ? make_tuple(std::move(items)) : make_list(std::move(items)));
     }
     case ExpressionKind::kDict: {
       std::vector<std::pair<Value, Value>> items;
@@ -167,7 +167,7 @@ Value Runtime::evaluate(const Expression& node, const FramePtr& frame) {
         Value key = part(i);
         items.emplace_back(std::move(key), part(i + 1));
       }
-      return budget_.made(make_dict(std::move(items)));
+      return budget_.charged(make_dict(std::move(items)));
     }
     case ExpressionKind::kAttribute: {
       const Value owner = part(0);
@@ -184,7 +184,7 @@ Value Runtime::evaluate(const Expression& node, const FramePtr& frame) {
       for (size_t i = 0; i < 3; ++i) {
         if (node.parts[i + 1]) bounds[i] = part(i + 1);
       }
-      return budget_.made(slice(owner, bounds[0], bounds[1], bounds[2]));
+      return budget_.charged(slice(owner, bounds[0], bounds[1], bounds[2]));
     }
     case ExpressionKind::kCall:
       return run_call(node, frame, nullptr);

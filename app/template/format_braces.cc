@@ -21,23 +21,23 @@ class Braces {
     for (const Value& value : given_.positional) size += size_of(value);
     for (const auto& [name, value] : given_.named) size += size_of(value);
     budget_.check(count_code_points(pattern_) + count * size);
-    std::string made;
+    std::string result;
     for (size_t at = 0; at < pattern_.size();) {
       const char c = pattern_[at];
       const bool doubled = at + 1 < pattern_.size() && pattern_[at + 1] == c;
       if ((c == '{' || c == '}') && doubled) {
-        made += c;
+        result += c;
         at += 2;
       } else if (c == '}') {
         fail("a } in a format has no {");
       } else if (c == '{') {
-        made += field(++at);
+        result += field(++at);
       } else {
-        made += c;
+        result += c;
         ++at;
       }
     }
-    return made;
+    return result;
   }
 
  private:
@@ -80,9 +80,9 @@ class Braces {
       if (i >= given_.positional.size()) fail("a format has too few values");
       value = given_.positional[i];
     } else {
-      const Value* found = given_.by_name(first);
-      if (found == nullptr) fail("a format has no value " + first);
-      value = *found;
+      const Value* match = given_.by_name(first);
+      if (match == nullptr) fail("a format has no value " + first);
+      value = *match;
     }
     for (size_t at = end; at < name.size();) value = inner(value, name, at);
     return value;

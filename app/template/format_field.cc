@@ -22,13 +22,13 @@ std::string by_c(const char* form, int precision, double value) {
 }
 
 std::string in_base(uint64_t value, unsigned base, bool capital) {
-  std::string made;
+  std::string result;
   do {
-    made += (capital ? "0123456789ABCDEF" : "0123456789abcdef")[value % base];
+    result += (capital ? "0123456789ABCDEF" : "0123456789abcdef")[value % base];
     value /= base;
   } while (value > 0);
-  std::reverse(made.begin(), made.end());
-  return made;
+  std::reverse(result.begin(), result.end());
+  return result;
 }
 
 void group(std::string& digits, char sign) {
@@ -70,9 +70,9 @@ std::string digits_of_float(const FormatField& field, double value) {
     case 0:  // formats as repr does, or with the given number of digits
       if (field.precision < 0) return float_text(value);
       {
-        std::string made = by_c("%.*g", std::max(precision, 1), value);
-        if (made.find_first_of(".e") == made.npos) made += ".0";
-        return made;
+        std::string result = by_c("%.*g", std::max(precision, 1), value);
+        if (result.find_first_of(".e") == result.npos) result += ".0";
+        return result;
       }
     default:
       return by_c("%.*f", precision, value);
@@ -118,13 +118,13 @@ std::string formatted_text(const FormatField& field, const std::string& text, ch
 }
 
 int64_t format_digits(const std::string& text, size_t& at) {
-  int64_t made = 0;
+  int64_t result = 0;
   const size_t start = at;
   while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
     if (at - start == 4) fail("it has a format of great width");
-    made = made * 10 + (text[at++] - '0');
+    result = result * 10 + (text[at++] - '0');
   }
-  return made;
+  return result;
 }
 
 std::string fixed(double value, int precision) { return by_c("%.*f", precision, value); }

@@ -23,20 +23,20 @@ class Percent {
     const auto count = static_cast<size_t>(std::count(pattern_.begin(), pattern_.end(), '%'));
     if (count > kFormatFields) fail("it has a format of " + std::to_string(count) + " fields");
     budget_.check(count_code_points(pattern_) + count * size_of(values_));
-    std::string made;
+    std::string result;
     for (size_t at = 0; at < pattern_.size();) {
       const size_t sign = pattern_.find('%', at);
-      made.append(pattern_, at, sign - at);
+      result.append(pattern_, at, sign - at);
       if (sign == pattern_.npos) break;
       at = sign + 1;
-      made += field(at);
+      result += field(at);
     }
     const bool left = tuple_ ? next_ < values_.items().size() : !used_;
     const bool mapping =  // whether Python would look up items by name
         values_.is_dict() || values_.is_sequence() || values_.is(Kind::kUndefined);
     if (left && !mapping) unused();
     if (left && tuple_) unused();
-    return made;
+    return result;
   }
 
  private:
@@ -109,13 +109,13 @@ class Percent {
       fail(std::string("there is no format %") + type);
     }
     use(value);
-    const bool whole_number = std::string_view("diuxXo").find(type) != std::string_view::npos;
+    const bool is_integer = std::string_view("diuxXo").find(type) != std::string_view::npos;
     if (!value.is_number()) fail(std::string("%") + type + " takes a number");
     if (zero) {
       field.fill = "0";
       field.align = '=';
     }
-    if (!whole_number) return formatted_number(field, value);
+    if (!is_integer) return formatted_number(field, value);
     if (field.type == 'i' || field.type == 'u') field.type = 'd';
     if (!value.is_integer() && field.type != 'd') {
       fail(std::string("%") + type + " takes a whole number");

@@ -42,7 +42,7 @@ class Getter {
   Runtime& runtime_;
   Values path_;
   const Value* otherwise_;  // default value: null for none, else points to held_
-  Value held_;
+  Value otherwise_value_;
   bool ignore_case_;
 };
 

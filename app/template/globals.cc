@@ -17,49 +17,49 @@ constexpr size_t kLongestDate = 200;
 
 Value range(Budget&, const Arguments& given) {
   const Bound arguments(given, {"start", "stop=", "step="});
-  auto made = std::make_shared<Range>();
+  auto result = std::make_shared<Range>();
   const bool one = arguments[1] == nullptr;
-  made->start = one ? 0 : whole(*arguments[0]);
-  made->stop = whole(one ? *arguments[0] : *arguments[1]);
-  made->step = arguments[2] ? whole(*arguments[2]) : 1;
-  if (made->step == 0) fail("the step of a range is 0");
+  result->start = one ? 0 : to_integer(*arguments[0]);
+  result->stop = to_integer(one ? *arguments[0] : *arguments[1]);
+  result->step = arguments[2] ? to_integer(*arguments[2]) : 1;
+  if (result->step == 0) fail("the step of a range is 0");
   constexpr int64_t kFar = int64_t{1} << 62;
   const bool far =
-      made->start > kFar || made->start < -kFar || made->stop > kFar || made->stop < -kFar;
-  if (far || made->length() > kLongestRange) {
+      result->start > kFar || result->start < -kFar || result->stop > kFar || result->stop < -kFar;
+  if (far || result->length() > kLongestRange) {
     fail("a range has at most " + std::to_string(kLongestRange) + " numbers");
   }
-  return Value(Kind::kRange, std::move(made));
+  return Value(Kind::kRange, std::move(result));
 }
 
 // Returns the keyword arguments of dict(...) or namespace(...).
 std::vector<std::pair<Value, Value>> fields(Budget& budget, const Arguments& given) {
-  std::vector<std::pair<Value, Value>> made;
+  std::vector<std::pair<Value, Value>> pairs;
   if (given.positional.size() > 1) fail("dict takes one value");
   for (const Value& from : given.positional) {
     if (from.is_dict()) {
-      made = from.dict().items;
+      pairs = from.dict().items;
       continue;
     }
     use(from);
     for (const Value& pair : budget.listed(from)) {
       const Values parts = budget.listed(pair);
       if (parts.size() != 2) fail("dict takes pairs");
-      made.emplace_back(parts[0], parts[1]);
+      pairs.emplace_back(parts[0], parts[1]);
     }
   }
-  for (const auto& [name, value] : given.named) made.emplace_back(name, value);
-  return made;
+  for (const auto& [name, value] : given.named) pairs.emplace_back(name, value);
+  return pairs;
 }
 
 Value dict(Budget& budget, const Arguments& given) { return make_dict(fields(budget, given)); }
 
 Value make_namespace(Budget& budget, const Arguments& given) {
-  auto made = std::make_shared<Namespace>();
+  auto result = std::make_shared<Namespace>();
   for (auto& [name, value] : fields(budget, given)) {
-    made->set(to_string(name), value);
+    result->set(to_string(name), value);
   }
-  return Value(Kind::kNamespace, std::move(made));
+  return Value(Kind::kNamespace, std::move(result));
 }
 
 Value raise_exception(Budget&, const Arguments& given) {
@@ -83,24 +83,25 @@ Value strftime_now(Budget&, const Arguments& given) {
 #else
   localtime_r(&now, &local);
 #endif
-  std::string made(4096, '\0');
+  std::string result(4096, '\0');
   // The leading space distinguishes an empty date from one that is too long, because strftime
   // returns 0 for both.
-  made.resize(std::strftime(made.data(), made.size(), (" " + pattern.text()).c_str(), &local));
-  if (made.empty()) fail("it has a date of great width");
-  return Value(well_formed(std::string_view(made).substr(1)));
+  result.resize(
+      std::strftime(result.data(), result.size(), (" " + pattern.text()).c_str(), &local));
+  if (result.empty()) fail("it has a date of great width");
+  return Value(well_formed(std::string_view(result).substr(1)));
 }
 
 // Returns an object whose next() returns its items one after the other, in a cycle.
 Value cycler(Budget&, const Arguments& given) {
   if (given.positional.empty()) fail("cycler takes at least one value");
   auto at = std::make_shared<size_t>(0);
-  auto made = std::make_shared<Function>();
-  made->type = "Cycler";
-  made->name = "cycler";
-  made->call = [](Budget&, const Arguments&) -> Value { fail("a cycler is not called"); };
+  auto result = std::make_shared<Function>();
+  result->type = "Cycler";
+  result->name = "cycler";
+  result->call = [](Budget&, const Arguments&) -> Value { fail("a cycler is not called"); };
   const Values items = given.positional;
-  made->attributes = {
+  result->attributes = {
       {"next", make_function("next",
                              [at, items](Budget&, const Arguments&) {
                                const Value item = items[*at];
@@ -114,7 +115,7 @@ Value cycler(Budget&, const Arguments& given) {
                               })},
       {"items", make_tuple(items)},
   };
-  return Value(Kind::kFunction, std::move(made));
+  return Value(Kind::kFunction, std::move(result));
 }
 
 Value joiner(Budget&, const Arguments& given) {
@@ -130,7 +131,7 @@ Value joiner(Budget&, const Arguments& given) {
 
 std::vector<std::pair<Value, Value>> table() {
   using Run = Value (*)(Budget&, const Arguments&);
-  std::vector<std::pair<Value, Value>> made;
+  std::vector<std::pair<Value, Value>> pairs;
   for (const auto& [name, run] :
        std::initializer_list<std::pair<const char*, Run>>{{"range", range},
                                                           {"dict", dict},
@@ -139,9 +140,9 @@ std::vector<std::pair<Value, Value>> table() {
                                                           {"strftime_now", strftime_now},
                                                           {"cycler", cycler},
                                                           {"joiner", joiner}}) {
-    made.emplace_back(name, make_function(name, run));
+    pairs.emplace_back(name, make_function(name, run));
   }
-  return made;
+  return pairs;
 }
 
 }  // namespace

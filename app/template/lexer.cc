@@ -33,18 +33,18 @@ int hex_value(char c) {
 // Converts line ends to "\n" and removes the last
 // one.
 std::string normalized(std::string_view source) {
-  std::string made;
-  made.reserve(source.size());
+  std::string result;
+  result.reserve(source.size());
   for (size_t i = 0; i < source.size(); ++i) {
     if (source[i] != '\r') {
-      made += source[i];
+      result += source[i];
     } else {
-      made += '\n';
+      result += '\n';
       if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
     }
   }
-  if (!made.empty() && made.back() == '\n') made.pop_back();
-  return made;
+  if (!result.empty() && result.back() == '\n') result.pop_back();
+  return result;
 }
 
 class Lexer {
@@ -244,13 +244,13 @@ class Lexer {
       if (!read.empty()) return integer(read, radix, end);
     }
     size_t end = digits(at_, digit, read);
-    bool whole = true;
+    bool is_integer = true;
     // In "1.2.3", which means item 3 of item 2 of 1, a number after a dot has no fraction.
     const bool after_dot = at_ > 0 && text_[at_ - 1] == '.';
     if (!after_dot && end + 1 < text_.size() && text_[end] == '.' && digit(text_[end + 1])) {
       read += '.';
       end = digits(end + 1, digit, read);
-      whole = false;
+      is_integer = false;
     }
     if (!after_dot && end + 1 < text_.size() && (text_[end] | 0x20) == 'e') {
       size_t power = end + 1;
@@ -259,10 +259,10 @@ class Lexer {
         read += 'e';
         if (sign) read += text_[power++];
         end = digits(power, digit, read);
-        whole = false;
+        is_integer = false;
       }
     }
-    if (whole) return integer(read, 10, end);
+    if (is_integer) return integer(read, 10, end);
     add(TokenKind::kFloat, read);
     tokens_.back().number = std::strtod(read.c_str(), nullptr);
     advance(end);
@@ -291,38 +291,38 @@ class Lexer {
 
   // Resolves Python's escapes in a string literal; unknown escapes remain.
   std::string unescaped(std::string_view text) const {
-    std::string made;
+    std::string result;
     for (size_t i = 0; i < text.size(); ++i) {
       if (text[i] != '\\') {
-        made += text[i];
+        result += text[i];
         continue;
       }
       const char c = text[++i];
       static constexpr std::string_view kLetters = "\\'\"abfnrtv";
       static constexpr std::string_view kMeant = "\\'\"\a\b\f\n\r\t\v";
-      if (const size_t found = kLetters.find(c); found != std::string_view::npos) {
-        made += kMeant[found];
+      if (const size_t match = kLetters.find(c); match != std::string_view::npos) {
+        result += kMeant[match];
       } else if (c == 'x' || c == 'u' || c == 'U') {
-        i = by_number(text, i, c == 'x' ? 2 : c == 'u' ? 4 : 8, made);
+        i = by_number(text, i, c == 'x' ? 2 : c == 'u' ? 4 : 8, result);
       } else if (c >= '0' && c <= '7') {
         char32_t code = 0;
         size_t end = i;
         for (; end < text.size() && end < i + 3 && text[end] >= '0' && text[end] <= '7'; ++end) {
           code = code * 8 + static_cast<char32_t>(text[end] - '0');
         }
-        append_code_point(made, code);
+        append_code_point(result, code);
         i = end - 1;
       } else if (c == 'N') {
         fail_at("\\N{...} is not read");
       } else if (c != '\n') {
-        made += '\\';
-        made += c;
+        result += '\\';
+        result += c;
       }
     }
-    return made;
+    return result;
   }
 
-  size_t by_number(std::string_view text, size_t i, size_t length, std::string& made) const {
+  size_t by_number(std::string_view text, size_t i, size_t length, std::string& result) const {
     char32_t code = 0;
     for (size_t k = 1; k <= length; ++k) {
       const int value = i + k < text.size() ? hex_value(text[i + k]) : -1;
@@ -330,7 +330,7 @@ class Lexer {
       code = code * 16 + static_cast<char32_t>(value);
     }
     if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) fail_at("an escape is no character");
-    append_code_point(made, code);
+    append_code_point(result, code);
     return i + length;
   }
 

@@ -14,14 +14,14 @@ Value without_case(const Value& value) {
   return value.is_string() ? Value(lower(value.text())) : value;
 }
 
-bool asked(const Value* value) { return value != nullptr && truth(*value); }
+bool is_set(const Value* value) { return value != nullptr && truth(*value); }
 
 Values all_of(const Value& value) {
   use(value.is(Kind::kUndefined) ? Value() : value);
-  Values made;
+  Values values;
   Next next = iterate(value);
-  for (Value item; next(item);) made.push_back(item);
-  return made;
+  for (Value item; next(item);) values.push_back(item);
+  return values;
 }
 
 // Sorts items stably by keys that are computed once per item.
@@ -33,14 +33,14 @@ Values sorted(Budget& budget, const Values& items, const Values& keys, bool reve
     budget.step(std::min(size_of(keys[a]), size_of(keys[b])));
     return reverse ? compare(keys[b], keys[a], "<") < 0 : compare(keys[a], keys[b], "<") < 0;
   });
-  Values made;
-  for (size_t i : order) made.push_back(items[i]);
-  return made;
+  Values values;
+  for (size_t i : order) values.push_back(items[i]);
+  return values;
 }
 
 Value sort(Runtime& runtime, const Value& value, const Arguments& given) {
   const Bound arguments(given, {"reverse=", "case_sensitive=", "attribute="});
-  const bool fold = !asked(arguments[1]);
+  const bool fold = !is_set(arguments[1]);
   std::vector<Getter> getters;
   const Value* attribute = arguments[2];
   Values names;
@@ -62,7 +62,7 @@ Value sort(Runtime& runtime, const Value& value, const Arguments& given) {
     for (const Getter& getter : getters) key.push_back(getter(item));
     keys.push_back(make_list(std::move(key)));
   }
-  return make_list(sorted(runtime.budget(), items, keys, asked(arguments[0])));
+  return make_list(sorted(runtime.budget(), items, keys, is_set(arguments[0])));
 }
 
 Value dictsort(Runtime& runtime, const Value& value, const Arguments& given) {
@@ -72,37 +72,37 @@ Value dictsort(Runtime& runtime, const Value& value, const Arguments& given) {
   use(value);
   if (!value.is_dict()) fail("a function takes a mapping");
   Values items, keys;
-  for (const auto& [key, held] : value.dict().items) {
-    items.push_back(make_tuple({key, held}));
-    const Value& chosen = by == "key" ? key : held;
-    keys.push_back(asked(arguments[0]) ? chosen : without_case(chosen));
+  for (const auto& [key, content] : value.dict().items) {
+    items.push_back(make_tuple({key, content}));
+    const Value& chosen = by == "key" ? key : content;
+    keys.push_back(is_set(arguments[0]) ? chosen : without_case(chosen));
   }
-  return make_list(sorted(runtime.budget(), items, keys, asked(arguments[2])));
+  return make_list(sorted(runtime.budget(), items, keys, is_set(arguments[2])));
 }
 
 Value groupby(Runtime& runtime, const Value& value, const Arguments& given) {
   const Bound arguments(given, {"attribute", "default=", "case_sensitive="});
-  const bool sensitive = asked(arguments[2]);
+  const bool sensitive = is_set(arguments[2]);
   const Getter key_of(runtime, arguments[0], arguments[1], !sensitive);
   const Getter shown(runtime, arguments[0], arguments[1]);
   const Values items = all_of(value);
   Values keys;
   for (const Value& item : items) keys.push_back(key_of(item));
   const Values ordered = sorted(runtime.budget(), items, keys, false);
-  Values made;
+  Values values;
   for (size_t i = 0; i < ordered.size();) {
     const Value key = key_of(ordered[i]);
     Values group;
     const Value name = sensitive ? key : shown(ordered[i]);
     while (i < ordered.size() && equal(key_of(ordered[i]), key)) group.push_back(ordered[i++]);
-    made.push_back(make_tuple({name, make_list(std::move(group))}));
+    values.push_back(make_tuple({name, make_list(std::move(group))}));
   }
-  return make_list(std::move(made));
+  return make_list(std::move(values));
 }
 
 Value unique(Runtime& runtime, const Value& value, const Arguments& given) {
   const Bound arguments(given, {"case_sensitive=", "attribute="});
-  const Getter key_of(runtime, arguments[1], nullptr, !asked(arguments[0]));
+  const Getter key_of(runtime, arguments[1], nullptr, !is_set(arguments[0]));
   return make_generator([value, key_of] {
     return [turns = iterate(value), seen = std::make_shared<Dict>(), key_of](Value& item) {
       while (turns(item)) {
@@ -119,7 +119,7 @@ Value unique(Runtime& runtime, const Value& value, const Arguments& given) {
 template <bool largest>
 Value extreme(Runtime& runtime, const Value& value, const Arguments& given) {
   const Bound arguments(given, {"case_sensitive=", "attribute="});
-  const Getter key_of(runtime, arguments[1], nullptr, !asked(arguments[0]));
+  const Getter key_of(runtime, arguments[1], nullptr, !is_set(arguments[0]));
   const Values items = all_of(value);
   if (items.empty()) return undefined_because("the list is empty");
   Value best = items[0], key = key_of(best);
@@ -158,12 +158,12 @@ Value join(Runtime& runtime, const Value& value, const Arguments& given) {
     budget.check(size);
   }
   budget.check(size + separator.chars() * pieces.size());
-  std::string made;
+  std::string result;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (i > 0) made += separator.text();
-    made += to_string(pieces[i]);
+    if (i > 0) result += separator.text();
+    result += to_string(pieces[i]);
   }
-  return Value(std::move(made));
+  return Value(std::move(result));
 }
 
 Value first(Runtime&, const Value& value, const Arguments&) {
@@ -205,24 +205,24 @@ Value batch(Runtime&, const Value& value, const Arguments& given) {
   const Value width = *arguments[0];
   const Value fill = arguments.or_else(1, Value());
   return make_generator([=] {
-    auto held = std::make_shared<std::optional<Value>>();
-    return [=, turns = iterate(value)](Value& made) {
+    auto ahead = std::make_shared<std::optional<Value>>();
+    return [=, turns = iterate(value)](Value& result) {
       Values line;
-      if (*held) line.push_back(**held);
-      held->reset();
+      if (*ahead) line.push_back(**ahead);
+      ahead->reset();
       for (Value item; turns(item);) {
         if (equal(Value::size(line.size()), width)) {
-          *held = item;
+          *ahead = item;
           break;
         }
         line.push_back(item);
       }
       if (line.empty()) return false;
-      if (!*held && !fill.is_none()) {
-        const auto wanted = static_cast<size_t>(std::max<int64_t>(whole(width), 0));
-        while (line.size() < wanted) line.push_back(fill);
+      if (!*ahead && !fill.is_none()) {
+        const auto columns = static_cast<size_t>(std::max<int64_t>(to_integer(width), 0));
+        while (line.size() < columns) line.push_back(fill);
       }
-      made = make_list(std::move(line));
+      result = make_list(std::move(line));
       return true;
     };
   });
@@ -234,11 +234,11 @@ Value slices(Runtime&, const Value& value, const Arguments& given) {
   const Value fill = arguments.or_else(1, Value());
   return make_generator([=]() -> Next {
     const Values items = all_of(value);
-    const int64_t count = whole(given_count);
+    const int64_t count = to_integer(given_count);
     if (count == 0) fail("division by zero");
     const size_t parts = count < 0 ? 0 : static_cast<size_t>(count);
     const size_t each = parts ? items.size() / parts : 0, more = parts ? items.size() % parts : 0;
-    return [=, at = size_t{0}, i = size_t{0}](Value& made) mutable {
+    return [=, at = size_t{0}, i = size_t{0}](Value& result) mutable {
       if (i == parts) return false;
       const size_t size = each + (i < more);
       Values part(items.begin() + static_cast<int64_t>(at),
@@ -246,7 +246,7 @@ Value slices(Runtime&, const Value& value, const Arguments& given) {
       if (!fill.is_none() && i >= more) part.push_back(fill);
       at += size;
       ++i;
-      made = make_list(std::move(part));
+      result = make_list(std::move(part));
       return true;
     };
   });

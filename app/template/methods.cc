@@ -25,15 +25,15 @@ Value bound(const Value& owner, const std::string& name,
 
 Value get(Budget&, const Value& owner, const Arguments& given) {
   const Bound arguments(given, {"key", "default="});
-  const Value* found = owner.dict().find(*arguments[0]);
-  return found != nullptr ? *found : arguments.or_else(1, Value());
+  const Value* match = owner.dict().find(*arguments[0]);
+  return match != nullptr ? *match : arguments.or_else(1, Value());
 }
 
 Value view(const Value& owner, char part) {
-  auto made = std::make_shared<View>();
-  made->part = part;
-  made->of = owner;
-  return Value(Kind::kView, std::move(made));
+  auto result = std::make_shared<View>();
+  result->part = part;
+  result->of = owner;
+  return Value(Kind::kView, std::move(result));
 }
 
 Value fromkeys(Budget& budget, const Value&, const Arguments& given) {
@@ -79,17 +79,17 @@ std::optional<Value> of_dict(const Value& owner, const std::string& name) {
 Value index_of(Budget&, const Value& owner, const Arguments& given) {
   const Bound arguments(given, {"value"});
   const Values& items = owner.items();
-  const auto found = std::find_if(items.begin(), items.end(),
+  const auto match = std::find_if(items.begin(), items.end(),
                                   [&](const Value& v) { return equal(v, *arguments[0]); });
-  if (found == items.end()) fail("the value is not there");
-  return Value(static_cast<int64_t>(found - items.begin()));
+  if (match == items.end()) fail("the value is not there");
+  return Value(static_cast<int64_t>(match - items.begin()));
 }
 
 Values everything(const Value& owner) {
-  Values made;
+  Values values;
   Next next = iterate(owner);
-  for (Value one; next(one);) made.push_back(one);
-  return made;
+  for (Value one; next(one);) values.push_back(one);
+  return values;
 }
 
 Value count_of(Budget&, const Value& owner, const Arguments& given) {
@@ -166,12 +166,12 @@ std::optional<Value> of_loop(const Value& owner, const std::string& name) {
 }
 
 // Marks the texts in a markup method's result as markup.
-Value as_markup(const Value& made) {
-  if (made.is_string()) return Value::markup(made.text());
-  if (!made.is_sequence()) return made;
+Value as_markup(const Value& result) {
+  if (result.is_string()) return Value::markup(result.text());
+  if (!result.is_sequence()) return result;
   Values items;
-  for (const Value& item : made.items()) items.push_back(as_markup(item));
-  return made.is(Kind::kList) ? make_list(std::move(items)) : make_tuple(std::move(items));
+  for (const Value& item : result.items()) items.push_back(as_markup(item));
+  return result.is(Kind::kList) ? make_list(std::move(items)) : make_tuple(std::move(items));
 }
 
 // Takes an item out of a list, as Python's list.pop does.
@@ -204,7 +204,7 @@ Value changing_method(const Value& owner, const std::string& list, const std::st
           const Bound arguments(given, {"object"});
           items.push_back(*arguments[0]);
         }
-        space.set(list, budget.made(make_list(std::move(items))));
+        space.set(list, budget.charged(make_list(std::move(items))));
         return result;
       },
       "builtin_function_or_method");
@@ -243,8 +243,8 @@ std::optional<Value> method_of(const Value& owner, const std::string& name) {
     case Kind::kLoop:
       return of_loop(owner, name);
     case Kind::kNamespace: {
-      const Value* found = owner.as<Namespace>().find(name);
-      return found != nullptr ? std::optional<Value>(*found) : std::nullopt;
+      const Value* match = owner.as<Namespace>().find(name);
+      return match != nullptr ? std::optional<Value>(*match) : std::nullopt;
     }
     case Kind::kFunction:
       for (const auto& [key, value] : owner.as<Function>().attributes) {

@@ -26,7 +26,7 @@ Bound::Bound(const Arguments& given, std::initializer_list<const char*> paramete
     if (!placed && named == nullptr && !optional) {
       fail("an argument is missing: " + std::string(name));
     }
-    found_.push_back(placed ? &given.positional[i] : named);
+    values_.push_back(placed ? &given.positional[i] : named);
     ++i;
   }
   if (used < given.named.size()) fail("there is an argument of another name");
@@ -34,18 +34,18 @@ Bound::Bound(const Arguments& given, std::initializer_list<const char*> paramete
 
 Value make_function(std::string name, std::function<Value(Budget&, const Arguments&)> call,
                     const char* type) {
-  auto made = std::make_shared<Function>();
-  made->type = type;
-  made->name = std::move(name);
-  made->call = std::move(call);
-  return Value(Kind::kFunction, std::move(made));
+  auto result = std::make_shared<Function>();
+  result->type = type;
+  result->name = std::move(name);
+  result->call = std::move(call);
+  return Value(Kind::kFunction, std::move(result));
 }
 
 Value make_iterator(Next next, const char* type) {
-  auto made = std::make_shared<Iterator>();
-  made->next = std::move(next);
-  made->type = type;
-  return Value(Kind::kIterator, std::move(made));
+  auto result = std::make_shared<Iterator>();
+  result->next = std::move(next);
+  result->type = type;
+  return Value(Kind::kIterator, std::move(result));
 }
 
 Value make_generator(std::function<Next()> begin) {

@@ -31,11 +31,11 @@ struct Arguments {
 class Bound {
  public:
   Bound(const Arguments& given, std::initializer_list<const char*> parameters);
-  const Value* operator[](size_t i) const { return found_[i]; }
-  Value or_else(size_t i, Value otherwise) const { return found_[i] ? *found_[i] : otherwise; }
+  const Value* operator[](size_t i) const { return values_[i]; }
+  Value or_else(size_t i, Value otherwise) const { return values_[i] ? *values_[i] : otherwise; }
 
  private:
-  std::vector<const Value*> found_;
+  std::vector<const Value*> values_;
 };
 
 struct Function : Object {

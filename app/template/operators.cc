@@ -35,25 +35,25 @@ Value power(int64_t base, int64_t exponent) {
     if (base == 0) fail("division by zero");
     return Value(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   }
-  int64_t made = 1;
+  int64_t result = 1;
   if (base == 0 || base == 1) return Value(exponent == 0 ? int64_t{1} : base);
   if (base == -1) return Value(exponent % 2 ? int64_t{-1} : int64_t{1});
   if (exponent > kBits) fail("it takes a number to the power of " + std::to_string(exponent));
   for (int64_t i = 0; i < exponent; ++i) {
-    if (__builtin_mul_overflow(made, base, &made)) too_large();
+    if (__builtin_mul_overflow(result, base, &result)) too_large();
   }
-  return Value(made);
+  return Value(result);
 }
 
 Value of_integers(const std::string& sign, int64_t a, int64_t b) {
-  int64_t made = 0;
+  int64_t result = 0;
   bool over = false;
   if (sign == "+") {
-    over = __builtin_add_overflow(a, b, &made);
+    over = __builtin_add_overflow(a, b, &result);
   } else if (sign == "-") {
-    over = __builtin_sub_overflow(a, b, &made);
+    over = __builtin_sub_overflow(a, b, &result);
   } else if (sign == "*") {
-    over = __builtin_mul_overflow(a, b, &made);
+    over = __builtin_mul_overflow(a, b, &result);
   } else if (sign == "**") {
     return power(a, b);
   } else if (sign == "/") {
@@ -61,10 +61,10 @@ Value of_integers(const std::string& sign, int64_t a, int64_t b) {
     return Value(static_cast<double>(a) / static_cast<double>(b));
   } else {
     if (b == 0) fail("division by zero");
-    made = sign == "//" ? floor_div(a, b) : b == -1 ? 0 : a - floor_div(a, b) * b;
+    result = sign == "//" ? floor_div(a, b) : b == -1 ? 0 : a - floor_div(a, b) * b;
   }
   if (over) too_large();
-  return Value(made);
+  return Value(result);
 }
 
 Value of_floats(const std::string& sign, double a, double b) {
@@ -75,12 +75,12 @@ Value of_floats(const std::string& sign, double a, double b) {
     if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b)) {
       fail("it makes a complex number");
     }
-    const double made = std::pow(a, b);
-    if (std::isinf(made) && std::isfinite(a) && std::isfinite(b)) {
+    const double result = std::pow(a, b);
+    if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) {
       if (a == 0) fail("division by zero");
       fail("a number is too large");
     }
-    return Value(made);
+    return Value(result);
   }
   if (b == 0) fail("division by zero");
   if (sign == "/") return Value(a / b);
@@ -98,18 +98,18 @@ Value repeated(Budget& budget, const Value& value, int64_t times) {
   if (size != 0 && count > SIZE_MAX / 2 / size) budget.check(SIZE_MAX / 2);
   budget.check(size * count);
   if (value.is_string()) {
-    std::string made;
-    if (value.text().empty()) return Value(made);
-    made.reserve(value.text().size() * count);
-    for (size_t i = 0; i < count; ++i) made += value.text();
-    return like(value, std::move(made));
+    std::string result;
+    if (value.text().empty()) return Value(result);
+    result.reserve(value.text().size() * count);
+    for (size_t i = 0; i < count; ++i) result += value.text();
+    return like(value, std::move(result));
   }
-  Values made;
+  Values result;
   if (value.items().empty()) return value.is(Kind::kList) ? make_list({}) : make_tuple({});
   for (size_t i = 0; i < count; ++i) {
-    made.insert(made.end(), value.items().begin(), value.items().end());
+    result.insert(result.end(), value.items().begin(), value.items().end());
   }
-  return value.is(Kind::kList) ? make_list(std::move(made)) : make_tuple(std::move(made));
+  return value.is(Kind::kList) ? make_list(std::move(result)) : make_tuple(std::move(result));
 }
 
 Value added(Budget& budget, const Value& a, const Value& b) {
@@ -122,9 +122,9 @@ Value added(Budget& budget, const Value& a, const Value& b) {
   if (!a.is_sequence()) unsupported("+");
   if (a.kind() != b.kind()) fail("+ does not take these values");
   budget.check(size_of(a) + size_of(b));
-  Values made = a.items();
-  made.insert(made.end(), b.items().begin(), b.items().end());
-  return a.is(Kind::kList) ? make_list(std::move(made)) : make_tuple(std::move(made));
+  Values values = a.items();
+  values.insert(values.end(), b.items().begin(), b.items().end());
+  return a.is(Kind::kList) ? make_list(std::move(values)) : make_tuple(std::move(values));
 }
 
 Value computed(Budget& budget, const std::string& sign, const Value& a, const Value& b) {
@@ -146,7 +146,7 @@ Value computed(Budget& budget, const std::string& sign, const Value& a, const Va
 }  // namespace
 
 Value binary(Budget& budget, const std::string& sign, const Value& a, const Value& b) {
-  return budget.made(computed(budget, sign, a, b));
+  return budget.charged(computed(budget, sign, a, b));
 }
 
 Value negative(const Value& value) {
@@ -187,8 +187,8 @@ bool contains(const Value& all, const Value& one) {
     fail("in takes a text, a list or a mapping");
   }
   Next next = iterate(all);
-  for (Value found; next(found);) {
-    if (equal(found, one)) return true;
+  for (Value match; next(match);) {
+    if (equal(match, one)) return true;
   }
   return false;
 }
@@ -205,7 +205,7 @@ bool compared(Budget& budget, const std::string& sign, const Value& a, const Val
   return sign == ">" ? order > 0 : order >= 0;
 }
 
-int64_t whole(const Value& value) {
+int64_t to_integer(const Value& value) {
   use(value);
   if (!value.is_integer()) fail("a function takes a whole number");
   return value.integer();
@@ -243,11 +243,11 @@ Value slice(const Value& value, const Value& start, const Value& stop, const Val
   }
   if (range) {
     const auto& all = value.as<Range>();
-    auto made = std::make_shared<Range>();
-    made->start = all.start + from * all.step;
-    made->stop = all.start + to * all.step;
-    made->step = all.step * by;
-    return Value(Kind::kRange, std::move(made));
+    auto result = std::make_shared<Range>();
+    result->start = all.start + from * all.step;
+    result->stop = all.start + to * all.step;
+    result->step = all.step * by;
+    return Value(Kind::kRange, std::move(result));
   }
   Values items;
   if (value.is_string()) {
@@ -255,14 +255,14 @@ Value slice(const Value& value, const Value& start, const Value& stop, const Val
     for (Value one; next(one);) items.push_back(one);
   }
   const Values& all = value.is_string() ? items : value.items();
-  Values made;
+  Values result;
   for (int64_t i = from; by > 0 ? i < to : i > to; i += by) {
-    made.push_back(all[static_cast<size_t>(i)]);
+    result.push_back(all[static_cast<size_t>(i)]);
   }
-  if (value.is(Kind::kList)) return make_list(std::move(made));
-  if (value.is(Kind::kTuple)) return make_tuple(std::move(made));
+  if (value.is(Kind::kList)) return make_list(std::move(result));
+  if (value.is(Kind::kTuple)) return make_tuple(std::move(result));
   std::string text;
-  for (const Value& one : made) text += one.text();
+  for (const Value& one : result) text += one.text();
   return like(value, std::move(text));
 }
 
@@ -276,8 +276,8 @@ Value missing(const Value& name) {
 std::optional<Value> subscript(const Value& value, const Value& key) {
   if (value.is_dict()) {
     if (key.is(Kind::kList) || key.is_dict() || key.is(Kind::kView)) return std::nullopt;
-    const Value* found = value.dict().find(key);
-    return found ? std::optional<Value>(*found) : std::nullopt;
+    const Value* match = value.dict().find(key);
+    return match ? std::optional<Value>(*match) : std::nullopt;
   }
   if (!key.is_integer()) return std::nullopt;
   if (!value.is_string() && !value.is_sequence() && !value.is(Kind::kRange)) return std::nullopt;
@@ -294,30 +294,30 @@ bool is_internal(const std::string& name) {
          name.compare(name.size() - 2, 2, "__") == 0;
 }
 
-std::optional<Value> found_attribute(const Value& value, const std::string& name) {
+std::optional<Value> attribute_or_item(const Value& value, const std::string& name) {
   const bool internal = is_internal(name);
-  std::optional<Value> found;
-  if (!internal) found = method_of(value, name);
-  if (internal || (found && name[0] == '_')) {
+  std::optional<Value> match;
+  if (!internal) match = method_of(value, name);
+  if (internal || (match && name[0] == '_')) {
     return undefined_because(name + " is not for templates");
   }
-  return found;
+  return match;
 }
 
 }  // namespace
 
 Value attribute(const Value& value, const Value& name) {
   if (name.text() != "__class__") use(value);  // even undefined values have the attribute __class__
-  if (std::optional<Value> found = found_attribute(value, name.text())) return *found;
-  if (std::optional<Value> found = subscript(value, name)) return *found;
+  if (std::optional<Value> match = attribute_or_item(value, name.text())) return *match;
+  if (std::optional<Value> match = subscript(value, name)) return *match;
   return missing(name);
 }
 
 Value item(const Value& value, const Value& key) {
   use(value);
-  if (std::optional<Value> found = subscript(value, key)) return *found;
+  if (std::optional<Value> match = subscript(value, key)) return *match;
   if (key.is_string()) {
-    if (std::optional<Value> found = found_attribute(value, key.text())) return *found;
+    if (std::optional<Value> match = attribute_or_item(value, key.text())) return *match;
   }
   return missing(key);
 }

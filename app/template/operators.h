@@ -36,7 +36,7 @@ std::string percent(Budget& budget, const std::string& pattern, const Value& val
 std::string braces(Budget& budget, const std::string& pattern, const Arguments& given);
 std::string fixed(double value, int precision);  // formats as "%.*f"
 
-int64_t whole(const Value& value);  // reads an index or width; fails if it is not an integer
+int64_t to_integer(const Value& value);  // reads an index or width; fails if it is not an integer
 
 }  // namespace wherry::jinja
 

@@ -96,27 +96,27 @@ ExpressionPtr Parser::filters_and_tests(ExpressionPtr node) {
 
 ExpressionPtr Parser::subscript(ExpressionPtr node) {
   const Token& token = next();
-  ExpressionPtr made;
+  ExpressionPtr expression;
   if (token.is("[")) {
-    made = subscribed(std::move(node));
+    expression = subscribed(std::move(node));
     expect("]");
-    return made;
+    return expression;
   }
   const Token& name = current();
   if (name.is(TokenKind::kName)) {
-    made = make(ExpressionKind::kAttribute, name.line);
-    made->text = next().text;
-    made->constant = Value(made->text);
-    made->parts.push_back(std::move(node));
+    expression = make(ExpressionKind::kAttribute, name.line);
+    expression->text = next().text;
+    expression->constant = Value(expression->text);
+    expression->parts.push_back(std::move(node));
   } else if (name.is(TokenKind::kInteger)) {
-    made = make(ExpressionKind::kItem, name.line);
-    made->parts.push_back(std::move(node));
-    made->parts.push_back(make(ExpressionKind::kConstant, name.line));
-    made->parts[1]->constant = Value(next().integer);
+    expression = make(ExpressionKind::kItem, name.line);
+    expression->parts.push_back(std::move(node));
+    expression->parts.push_back(make(ExpressionKind::kConstant, name.line));
+    expression->parts[1]->constant = Value(next().integer);
   } else {
     fail_here("expected name or number");
   }
-  return made;
+  return expression;
 }
 
 ExpressionPtr Parser::subscribed(ExpressionPtr node) {
@@ -138,20 +138,20 @@ ExpressionPtr Parser::subscribed(ExpressionPtr node) {
     bounds[0] = std::move(several);
   }
   const bool slice = current().is(":");
-  ExpressionPtr made = make(slice ? ExpressionKind::kSlice : ExpressionKind::kItem, line);
-  made->parts.push_back(std::move(node));
+  ExpressionPtr result = make(slice ? ExpressionKind::kSlice : ExpressionKind::kItem, line);
+  result->parts.push_back(std::move(node));
   if (slice) {
     next();
     bound();
     if (skip_if(":")) bound();
     bounds.resize(3);
   }
-  for (ExpressionPtr& part : bounds) made->parts.push_back(std::move(part));
-  return made;
+  for (ExpressionPtr& part : bounds) result->parts.push_back(std::move(part));
+  return result;
 }
 
 std::unique_ptr<CallArguments> Parser::call_arguments() {
-  auto made = std::make_unique<CallArguments>();
+  auto result = std::make_unique<CallArguments>();
   const int line = expect("(").line;
   const auto ensure = [&](bool right) {
     if (!right) throw SyntaxError("invalid syntax for function call expression", line);
@@ -163,31 +163,31 @@ std::unique_ptr<CallArguments> Parser::call_arguments() {
       if (current().is(")")) break;
     }
     if (skip_if("*")) {
-      ensure(!made->list && !made->dict);
-      made->list = expression();
+      ensure(!result->list && !result->dict);
+      result->list = expression();
     } else if (skip_if("**")) {
-      ensure(!made->dict);
-      made->dict = expression();
+      ensure(!result->dict);
+      result->dict = expression();
     } else if (current().is(TokenKind::kName) && look().is("=")) {
-      ensure(!made->dict);
+      ensure(!result->dict);
       const std::string name = next().text;
       next();
-      made->named.emplace_back(name, expression());
+      result->named.emplace_back(name, expression());
     } else {
-      ensure(!made->list && !made->dict && made->named.empty());
-      made->positional.push_back(expression());
+      ensure(!result->list && !result->dict && result->named.empty());
+      result->positional.push_back(expression());
     }
     comma = true;
   }
   expect(")");
-  return made;
+  return result;
 }
 
 ExpressionPtr Parser::call(ExpressionPtr node) {
-  ExpressionPtr made = make(ExpressionKind::kCall, current().line);
-  made->arguments = call_arguments();
-  made->parts.push_back(std::move(node));
-  return made;
+  ExpressionPtr expression = make(ExpressionKind::kCall, current().line);
+  expression->arguments = call_arguments();
+  expression->parts.push_back(std::move(node));
+  return expression;
 }
 
 ExpressionPtr Parser::filter(ExpressionPtr node, bool inline_start) {
@@ -196,13 +196,14 @@ ExpressionPtr Parser::filter(ExpressionPtr node, bool inline_start) {
     const Token token = expect(TokenKind::kName, "name");
     std::string name = token.text;
     while (skip_if(".")) name += "." + expect(TokenKind::kName, "name").text;
-    ExpressionPtr made = make(ExpressionKind::kFilter, token.line);
-    made->arguments = current().is("(") ? call_arguments() : std::make_unique<CallArguments>();
-    made->parts.push_back(std::move(node));
-    made->filter = find_filter(name);
-    made->text = name;
-    known(made->filter != nullptr, "filter", name, token.line);
-    node = std::move(made);
+    ExpressionPtr expression = make(ExpressionKind::kFilter, token.line);
+    expression->arguments =
+        current().is("(") ? call_arguments() : std::make_unique<CallArguments>();
+    expression->parts.push_back(std::move(node));
+    expression->filter = find_filter(name);
+    expression->text = name;
+    known(expression->filter != nullptr, "filter", name, token.line);
+    node = std::move(expression);
   }
   return node;
 }
@@ -212,28 +213,28 @@ ExpressionPtr Parser::test(ExpressionPtr node) {
   const bool negated = skip_if_name("not");
   std::string name = expect(TokenKind::kName, "name").text;
   while (skip_if(".")) name += "." + expect(TokenKind::kName, "name").text;
-  ExpressionPtr made = make(ExpressionKind::kTest, line);
-  made->text = name;
-  made->test = find_test(name);
-  known(made->test != nullptr, "test", name, line);
+  ExpressionPtr expression = make(ExpressionKind::kTest, line);
+  expression->text = name;
+  expression->test = find_test(name);
+  known(expression->test != nullptr, "test", name, line);
   const Token& token = current();
   const bool value = token.is(TokenKind::kString) || token.is(TokenKind::kInteger) ||
                      token.is(TokenKind::kFloat) || token.is("[") || token.is("{") ||
                      (token.is(TokenKind::kName) && !token.is_name("else") &&
                       !token.is_name("or") && !token.is_name("and"));
   if (token.is("(")) {
-    made->arguments = call_arguments();
+    expression->arguments = call_arguments();
   } else {
-    made->arguments = std::make_unique<CallArguments>();
+    expression->arguments = std::make_unique<CallArguments>();
     if (value) {
       if (token.is_name("is")) fail_here("a test follows a test");
-      made->arguments->positional.push_back(postfix(primary()));
+      expression->arguments->positional.push_back(postfix(primary()));
     }
   }
-  made->parts.push_back(std::move(node));
-  if (!negated) return made;
+  expression->parts.push_back(std::move(node));
+  if (!negated) return expression;
   ExpressionPtr opposite = make(ExpressionKind::kNot, line);
-  opposite->parts.push_back(std::move(made));
+  opposite->parts.push_back(std::move(expression));
   return opposite;
 }
 

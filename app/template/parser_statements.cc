@@ -7,7 +7,7 @@ namespace wherry::jinja {
 
 namespace {
 
-StatementPtr made(StatementKind kind, int line) {
+StatementPtr statement_of(StatementKind kind, int line) {
   auto node = std::make_unique<Statement>();
   node->kind = kind;
   node->line = line;
@@ -21,10 +21,10 @@ void Parser::block_body(Statements& into, const Ends* ends) {
   while (!current().is(TokenKind::kEnd)) {
     const Token& token = next();
     if (token.is(TokenKind::kData)) {
-      into.push_back(made(StatementKind::kText, token.line));
+      into.push_back(statement_of(StatementKind::kText, token.line));
       into.back()->text = Value(token.text);
     } else if (token.is(TokenKind::kVariableBegin)) {
-      into.push_back(made(StatementKind::kPrint, token.line));
+      into.push_back(statement_of(StatementKind::kPrint, token.line));
       into.back()->parts.push_back(tuple());
       expect(TokenKind::kVariableEnd, "end of print statement");
     } else if (token.is(TokenKind::kBlockBegin)) {
@@ -90,7 +90,8 @@ void Parser::statement(Statements& into) {
     if (loops_ == 0) fail_here("'" + name + "' outside loop");
     next();
     const bool ends = name == "break";
-    into.push_back(made(ends ? StatementKind::kBreak : StatementKind::kContinue, token.line));
+    into.push_back(
+        statement_of(ends ? StatementKind::kBreak : StatementKind::kContinue, token.line));
   } else if (name == "include" || name == "import" || name == "from" || name == "extends") {
     into.push_back(parse_foreign());
   } else {
@@ -101,7 +102,7 @@ void Parser::statement(Statements& into) {
 }
 
 StatementPtr Parser::parse_for() {
-  StatementPtr node = made(StatementKind::kFor, next().line);
+  StatementPtr node = statement_of(StatementKind::kFor, next().line);
   const int guarded = std::exchange(guarded_, 0);
   node->parts.push_back(tuple(true, true, "in"));
   if (node->parts[0]->kind == ExpressionKind::kName && *node->parts[0]->name == "loop") {
@@ -121,7 +122,7 @@ StatementPtr Parser::parse_for() {
 }
 
 StatementPtr Parser::parse_if() {
-  StatementPtr node = made(StatementKind::kIf, next().line);
+  StatementPtr node = statement_of(StatementKind::kIf, next().line);
   ++guarded_;
   while (true) {
     node->parts.push_back(tuple(false, false));
@@ -138,7 +139,7 @@ StatementPtr Parser::parse_if() {
 StatementPtr Parser::parse_set() {
   const int line = next().line;
   ExpressionPtr to = target(true);
-  StatementPtr node = made(StatementKind::kSet, line);
+  StatementPtr node = statement_of(StatementKind::kSet, line);
   node->parts.push_back(std::move(to));
   if (skip_if("=")) {
     node->parts.push_back(tuple());
@@ -181,7 +182,7 @@ void Parser::macro_body(Statement& macro, const char* end) {
 }
 
 StatementPtr Parser::parse_macro() {
-  StatementPtr node = made(StatementKind::kMacro, next().line);
+  StatementPtr node = statement_of(StatementKind::kMacro, next().line);
   node->name = program_.name(expect(TokenKind::kName, "name").text);
   parse_signature(*node);
   macro_body(*node, "endmacro");
@@ -189,7 +190,7 @@ StatementPtr Parser::parse_macro() {
 }
 
 StatementPtr Parser::parse_call_block() {
-  StatementPtr node = made(StatementKind::kCallBlock, next().line);
+  StatementPtr node = statement_of(StatementKind::kCallBlock, next().line);
   node->name = program_.name("caller");
   if (current().is("(")) parse_signature(*node);
   node->parts.push_back(expression());
@@ -199,7 +200,7 @@ StatementPtr Parser::parse_call_block() {
 }
 
 StatementPtr Parser::parse_filter_block() {
-  StatementPtr node = made(StatementKind::kFilterBlock, next().line);
+  StatementPtr node = statement_of(StatementKind::kFilterBlock, next().line);
   node->parts.push_back(filter(nullptr, true));
   const int guarded = std::exchange(guarded_, 0);
   node->body = body_until({"endfilter"});
@@ -208,7 +209,7 @@ StatementPtr Parser::parse_filter_block() {
 }
 
 StatementPtr Parser::parse_with() {
-  StatementPtr node = made(StatementKind::kWith, next().line);
+  StatementPtr node = statement_of(StatementKind::kWith, next().line);
   while (!current().is(TokenKind::kBlockEnd)) {
     if (!node->parts.empty()) expect(",");
     node->parts.push_back(target(false));
@@ -222,7 +223,7 @@ StatementPtr Parser::parse_with() {
 }
 
 StatementPtr Parser::parse_block() {
-  StatementPtr node = made(StatementKind::kBlock, next().line);
+  StatementPtr node = statement_of(StatementKind::kBlock, next().line);
   node->name = program_.name(expect(TokenKind::kName, "name").text);
   skip_if_name("scoped");
   skip_if_name("required");
@@ -239,7 +240,7 @@ StatementPtr Parser::parse_block() {
 }
 
 StatementPtr Parser::parse_print() {
-  StatementPtr node = made(StatementKind::kPrint, next().line);
+  StatementPtr node = statement_of(StatementKind::kPrint, next().line);
   while (!current().is(TokenKind::kBlockEnd)) {
     if (!node->parts.empty()) expect(",");
     node->parts.push_back(expression());
@@ -250,7 +251,7 @@ StatementPtr Parser::parse_print() {
 // Parses statements that refer to other templates, which do not exist here: they fail when
 // executed.
 StatementPtr Parser::parse_foreign() {
-  StatementPtr node = made(StatementKind::kForeign, next().line);
+  StatementPtr node = statement_of(StatementKind::kForeign, next().line);
   while (!current().is(TokenKind::kBlockEnd) && !current().is(TokenKind::kEnd)) next();
   return node;
 }

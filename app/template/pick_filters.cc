@@ -9,7 +9,7 @@ namespace wherry::jinja {
 Getter::Getter(Runtime& runtime, const Value* attribute, const Value* otherwise, bool ignore_case)
     : runtime_(runtime), otherwise_(otherwise), ignore_case_(ignore_case) {
   if (otherwise_ != nullptr && otherwise_->is_none()) otherwise_ = nullptr;
-  if (otherwise_ != nullptr) held_ = *otherwise_;
+  if (otherwise_ != nullptr) otherwise_value_ = *otherwise_;
   if (attribute == nullptr || attribute->is_none()) return;
   if (!attribute->is_string()) {
     path_.push_back(*attribute);
@@ -27,21 +27,21 @@ Getter::Getter(Runtime& runtime, const Value* attribute, const Value* otherwise,
 }
 
 Value Getter::operator()(const Value& item) const {
-  Value made = item;
+  Value value = item;
   for (const Value& part : path_) {
-    made = runtime_.item_of(made, part);
-    if (otherwise_ != nullptr && made.is(Kind::kUndefined)) made = held_;
+    value = runtime_.item_of(value, part);
+    if (otherwise_ != nullptr && value.is(Kind::kUndefined)) value = otherwise_value_;
   }
-  return ignore_case_ && made.is_string() ? Value(lower(made.text())) : made;
+  return ignore_case_ && value.is_string() ? Value(lower(value.text())) : value;
 }
 
 namespace {
 
 Arguments without_first(const Arguments& given, size_t count) {
-  Arguments made = given;
-  made.positional.erase(made.positional.begin(),
-                        made.positional.begin() + static_cast<int64_t>(count));
-  return made;
+  Arguments arguments = given;
+  arguments.positional.erase(arguments.positional.begin(),
+                             arguments.positional.begin() + static_cast<int64_t>(count));
+  return arguments;
 }
 
 Next by_attribute_of(Runtime& runtime, const Value& value, const Arguments& given) {
@@ -49,10 +49,10 @@ Next by_attribute_of(Runtime& runtime, const Value& value, const Arguments& give
     if (name != "attribute" && name != "default") fail("there is an argument of another name");
   }
   const Getter getter(runtime, given.by_name("attribute"), given.by_name("default"));
-  return [turns = iterate(value), getter](Value& made) {
+  return [turns = iterate(value), getter](Value& result) {
     Value item;
     if (!turns(item)) return false;
-    made = getter(item);
+    result = getter(item);
     return true;
   };
 }
@@ -65,18 +65,18 @@ Value map(Runtime& runtime, const Value& value, const Arguments& given) {
     }
     if (given.positional.empty()) fail("map requires a filter argument");
     return [&runtime, turns = iterate(value), name = to_string(given.positional[0]),
-            rest = without_first(given, 1)](Value& made) {
+            rest = without_first(given, 1)](Value& result) {
       Value item;
       if (!turns(item)) return false;
       const Filter* filter = find_filter(name);
       if (filter == nullptr) fail("there is no filter " + name);
-      made = runtime.filtered(*filter, item, rest);
+      result = runtime.filtered(*filter, item, rest);
       return true;
     };
   });
 }
 
-template <bool wanted, bool by_attribute>
+template <bool keeps, bool by_attribute>
 Value choose(Runtime& runtime, const Value& value, const Arguments& given) {
   return make_generator([&runtime, value, given]() -> Next {
     if (!truth(value)) return [](Value&) { return false; };
@@ -91,11 +91,11 @@ Value choose(Runtime& runtime, const Value& value, const Arguments& given) {
     }
     return [&runtime, turns = iterate(value), getter, name, rest](Value& item) {
       while (turns(item)) {
-        const Value asked = getter(item);
+        const Value picked = getter(item);
         const Test* test = name.empty() ? nullptr : find_test(name);
         if (!name.empty() && test == nullptr) fail("there is no test " + name);
-        const bool holds = test ? runtime.tested(*test, asked, rest) : truth(asked);
-        if (holds == wanted) return true;
+        const bool holds = test ? runtime.tested(*test, picked, rest) : truth(picked);
+        if (holds == keeps) return true;
       }
       return false;
     };

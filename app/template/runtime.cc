@@ -8,9 +8,9 @@
 namespace wherry::jinja {
 
 void Frame::set(Name name, Value value) {
-  for (auto& [known, held] : variables) {
+  for (auto& [known, kept] : variables) {
     if (known == name) {
-      held = std::move(value);
+      kept = std::move(value);
       return;
     }
   }
@@ -19,8 +19,8 @@ void Frame::set(Name name, Value value) {
 
 const Value* Frame::find(Name name) const {
   for (const Frame* frame = this; frame != nullptr; frame = frame->parent.get()) {
-    for (const auto& [known, held] : frame->variables) {
-      if (known == name) return &held;
+    for (const auto& [known, kept] : frame->variables) {
+      if (known == name) return &kept;
     }
   }
   return nullptr;
@@ -29,9 +29,9 @@ const Value* Frame::find(Name name) const {
 namespace {
 
 FramePtr inner(const FramePtr& parent) {
-  auto made = std::make_shared<Frame>();
-  made->parent = parent;
-  return made;
+  auto result = std::make_shared<Frame>();
+  result->parent = parent;
+  return result;
 }
 
 }  // namespace
@@ -44,14 +44,14 @@ Runtime::Runtime(const Program& program, const Dict& given, const Dict& globals,
       root_(std::make_shared<Frame>()) {}
 
 Runtime::~Runtime() {
-  for (const auto& held : namespaces_) static_cast<const Namespace&>(*held).attributes.clear();
+  for (const auto& kept : namespaces_) static_cast<const Namespace&>(*kept).attributes.clear();
   for (const FramePtr& frame : kept_) frame->variables.clear();
 }
 
 std::string Runtime::render() {
   Output out;
   run(program_.body, root_, out);
-  budget_.made_text(out.chars);
+  budget_.charge_text(out.chars);
   return std::move(out.text);
 }
 
@@ -132,7 +132,7 @@ Runtime::Flow Runtime::run_set_block(const Statement& node, const FramePtr& fram
   const FramePtr within = inner(frame);
   const Flow flow = run(node.body, within, out);
   if (flow != Flow::kNext) return flow;
-  budget_.made_text(out.chars);
+  budget_.charge_text(out.chars);
   Value text(std::move(out.text));
   if (node.parts[1]) text = run_filter(*node.parts[1], text, within);
   assign(*node.parts[0], text, frame);
@@ -140,12 +140,12 @@ Runtime::Flow Runtime::run_set_block(const Statement& node, const FramePtr& fram
 }
 
 Runtime::Flow Runtime::run_filter_block(const Statement& node, const FramePtr& frame, Output& out) {
-  Output made;
+  Output result;
   const FramePtr within = inner(frame);
-  const Flow flow = run(node.body, within, made);
+  const Flow flow = run(node.body, within, result);
   if (flow != Flow::kNext) return flow;
-  budget_.made_text(made.chars);
-  print(out, run_filter(*node.parts[0], Value(std::move(made.text)), within));
+  budget_.charge_text(result.chars);
+  print(out, run_filter(*node.parts[0], Value(std::move(result.text)), within));
   return Flow::kNext;
 }
 
@@ -189,8 +189,8 @@ void Runtime::run_for(const Statement& node, const Value& items, const FramePtr&
     };
   }
   static const std::string kLoop = "loop";
-  const auto found = program_.names.find(kLoop);
-  const Name name = found == program_.names.end() ? nullptr : &*found;
+  const auto match = program_.names.find(kLoop);
+  const Name name = match == program_.names.end() ? nullptr : &*match;
   const Value self(Kind::kLoop, loop);
   FramePtr frame = inner(outer);
   bool turned = false;
@@ -215,7 +215,7 @@ std::string Runtime::loop_text(const Statement& node, const Value& items, const 
   Output out;
   run_for(node, items, outer, depth0, out);
   budget_.leave();
-  budget_.made_text(out.chars);
+  budget_.charge_text(out.chars);
   return std::move(out.text);
 }
 
@@ -226,21 +226,21 @@ void Runtime::run_block(const Statement& node, Output& out) {
 }
 
 Value Runtime::macro(const Statement& node, const FramePtr& frame, const std::string& name) {
-  auto made = std::make_shared<Function>();
-  made->type = "Macro";
-  made->name = name;
-  made->call = [this, &node, frame, name](Budget&, const Arguments& given) {
+  auto result = std::make_shared<Function>();
+  result->type = "Macro";
+  result->name = name;
+  result->call = [this, &node, frame, name](Budget&, const Arguments& given) {
     return call_macro(node, frame, name, given);
   };
   Values parameters;
   for (const Parameter& parameter : node.parameters) parameters.emplace_back(*parameter.name);
-  made->attributes = {{"name", name},
-                      {"arguments", make_tuple(std::move(parameters))},
-                      {"catch_kwargs", node.takes_kwargs},
-                      {"catch_varargs", node.takes_varargs},
-                      {"caller", node.takes_caller}};
+  result->attributes = {{"name", name},
+                        {"arguments", make_tuple(std::move(parameters))},
+                        {"catch_kwargs", node.takes_kwargs},
+                        {"catch_varargs", node.takes_varargs},
+                        {"caller", node.takes_caller}};
   kept_.push_back(frame);
-  return Value(Kind::kFunction, std::move(made));
+  return Value(Kind::kFunction, std::move(result));
 }
 
 Value Runtime::call_macro(const Statement& node, const FramePtr& outer, const std::string& name,
@@ -248,20 +248,20 @@ Value Runtime::call_macro(const Statement& node, const FramePtr& outer, const st
   const FramePtr frame = inner(outer);
   const size_t count = node.parameters.size();
   std::vector<bool> used(given.named.size());
-  const auto take = [&](std::string_view wanted) -> const Value* {
+  const auto take = [&](std::string_view expected) -> const Value* {
     for (size_t i = 0; i < given.named.size(); ++i) {
-      if (given.named[i].first != wanted || used[i]) continue;
+      if (given.named[i].first != expected || used[i]) continue;
       used[i] = true;
       return &given.named[i].second;
     }
     return nullptr;
   };
-  std::vector<const Value*> found;
+  std::vector<const Value*> matches;
   bool own_caller = false;
   for (size_t i = 0; i < count; ++i) {
     own_caller = own_caller || *node.parameters[i].name == "caller";
-    found.push_back(i < given.positional.size() ? &given.positional[i]
-                                                : take(*node.parameters[i].name));
+    matches.push_back(i < given.positional.size() ? &given.positional[i]
+                                                  : take(*node.parameters[i].name));
   }
   const auto name_of = [&](const char* text) { return &*program_.names.find(text); };
   if (node.takes_caller && !own_caller) {
@@ -287,7 +287,7 @@ Value Runtime::call_macro(const Statement& node, const FramePtr& outer, const st
   }
   for (size_t i = 0; i < count; ++i) {
     const Parameter& parameter = node.parameters[i];
-    frame->set(parameter.name, found[i] != nullptr   ? *found[i]
+    frame->set(parameter.name, matches[i] != nullptr ? *matches[i]
                                : parameter.otherwise ? evaluate(*parameter.otherwise, frame)
                                                      : undefined(*parameter.name));
   }
@@ -295,23 +295,23 @@ Value Runtime::call_macro(const Statement& node, const FramePtr& outer, const st
   Output out;
   run(node.body, frame, out);
   budget_.leave();
-  budget_.made_text(out.chars);
+  budget_.charge_text(out.chars);
   return Value(std::move(out.text));
 }
 
 void Runtime::unpack(const Expression& target, const Value& value, const FramePtr& frame) {
-  const size_t wanted = target.parts.size();
-  Values found;
+  const size_t expected = target.parts.size();
+  Values matches;
   Next next;
   try {
     next = iterate(value);
   } catch (const Failure&) {
     fail("the value has no items");
   }
-  for (Value one; found.size() <= wanted && next(one);) found.push_back(one);
-  if (found.size() > wanted) fail("there are more values than names");
-  if (found.size() < wanted) fail("there are fewer values than names");
-  for (size_t i = 0; i < wanted; ++i) assign(*target.parts[i], found[i], frame);
+  for (Value one; matches.size() <= expected && next(one);) matches.push_back(one);
+  if (matches.size() > expected) fail("there are more values than names");
+  if (matches.size() < expected) fail("there are fewer values than names");
+  for (size_t i = 0; i < expected; ++i) assign(*target.parts[i], matches[i], frame);
 }
 
 void Runtime::check_namespaces(const Expression& target, const FramePtr& frame) {

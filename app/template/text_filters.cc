@@ -29,7 +29,7 @@ Value trim(Runtime&, const Value& value, const Arguments& given) {
 // Returns the text with the first letter of each word in upper case, by Jinja's definition of a
 // word.
 std::string title_of(std::string_view text) {
-  std::string made;
+  std::string result;
   for (size_t at = 0; at < text.size();) {
     const auto separates = [](char32_t c) {
       return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);
@@ -41,11 +41,11 @@ std::string title_of(std::string_view text) {
       if (separates(next_code_point(text, next)) != sign) break;
       end = next;
     }
-    made += upper(text.substr(at, first - at));
-    made += lower(text.substr(first, end - first));
+    result += upper(text.substr(at, first - at));
+    result += lower(text.substr(first, end - first));
     at = end;
   }
-  return made;
+  return result;
 }
 
 Value title(Runtime&, const Value& value, const Arguments& given) {
@@ -55,14 +55,14 @@ Value title(Runtime&, const Value& value, const Arguments& given) {
 
 Value center(Runtime&, const Value& value, const Arguments& given) {
   const Bound arguments(given, {"width="});
-  return Value(centered(to_string(value), arguments[0] ? whole(*arguments[0]) : 80, " "));
+  return Value(centered(to_string(value), arguments[0] ? to_integer(*arguments[0]) : 80, " "));
 }
 
 Value replace(Runtime& runtime, const Value& value, const Arguments& given) {
   const Bound arguments(given, {"old", "new", "count="});
   const bool all = arguments[2] == nullptr || arguments[2]->is_none();
   return Value(replaced(runtime.budget(), to_string(value), to_string(*arguments[0]),
-                        to_string(*arguments[1]), all ? -1 : whole(*arguments[2])));
+                        to_string(*arguments[1]), all ? -1 : to_integer(*arguments[2])));
 }
 
 Value indent(Runtime& runtime, const Value& value, const Arguments& given) {
@@ -71,30 +71,31 @@ Value indent(Runtime& runtime, const Value& value, const Arguments& given) {
   use(value);
   if (!value.is_string()) fail("a function takes a text");
   const std::string space =
-      width.is_string() ? width.text()
-                        : std::string(static_cast<size_t>(std::max<int64_t>(whole(width), 0)), ' ');
+      width.is_string()
+          ? width.text()
+          : std::string(static_cast<size_t>(std::max<int64_t>(to_integer(width), 0)), ' ');
   const std::string text = value.text() + "\n";
   const auto breaks = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
   runtime.budget().check(value.chars() + breaks * count_code_points(space));
   const bool blank = arguments[2] && truth(*arguments[2]);
-  std::string made = arguments[1] && truth(*arguments[1]) ? space : "";
+  std::string result = arguments[1] && truth(*arguments[1]) ? space : "";
   bool first = true;
   for (std::string_view line : lines_of(text, false)) {
-    if (!first) made += "\n";
-    if (!first && (blank || !line.empty())) made += space;
-    made += line;
+    if (!first) result += "\n";
+    if (!first && (blank || !line.empty())) result += space;
+    result += line;
     first = false;
   }
-  return Value(std::move(made));
+  return Value(std::move(result));
 }
 
 Value truncate(Runtime&, const Value& value, const Arguments& given) {
   const Bound arguments(given, {"length=", "killwords=", "end=", "leeway="});
-  const int64_t length = arguments[0] ? whole(*arguments[0]) : 255;
+  const int64_t length = arguments[0] ? to_integer(*arguments[0]) : 255;
   const std::string end = arguments[2] ? to_string(*arguments[2]) : "...";
   const auto room = static_cast<int64_t>(count_code_points(end));
   const bool usual = arguments[3] == nullptr || arguments[3]->is_none();
-  const int64_t leeway = usual ? 5 : whole(*arguments[3]);
+  const int64_t leeway = usual ? 5 : to_integer(*arguments[3]);
   if (length < room) fail("length is less than that of the end");
   if (leeway < 0) fail("leeway is negative");
   if (length_of(value) <= length + leeway) return value;
@@ -142,24 +143,24 @@ Value urlencode(Runtime&, const Value& value, const Arguments&) {
   const auto quoted = [](const std::string& text, bool slash) {
     static constexpr std::string_view kKept =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~";
-    std::string made;
+    std::string result;
     for (char c : text) {
       if (kKept.find(c) != kKept.npos || (c == '/' && slash)) {
-        made += c;
+        result += c;
       } else if (c == ' ' && !slash) {
-        made += '+';
+        result += '+';
       } else {
         static constexpr char kHex[] = "0123456789ABCDEF";
         const auto byte = static_cast<unsigned char>(c);
-        made += {'%', kHex[byte >> 4], kHex[byte & 15]};
+        result += {'%', kHex[byte >> 4], kHex[byte & 15]};
       }
     }
-    return made;
+    return result;
   };
   if (value.is_string() || (!has_length(value) && !value.is(Kind::kIterator))) {
     return Value(quoted(to_string(value), true));
   }
-  std::string made;
+  std::string result;
   Next next = iterate(value);
   if (value.is_dict()) {
     auto view = std::make_shared<View>();
@@ -169,10 +170,10 @@ Value urlencode(Runtime&, const Value& value, const Arguments&) {
   }
   for (Value pair; next(pair);) {
     const auto [key, item] = two_of(pair);
-    made += (made.empty() ? "" : "&") + quoted(to_string(key), false) + "=" +
-            quoted(to_string(item), false);
+    result += (result.empty() ? "" : "&") + quoted(to_string(key), false) + "=" +
+              quoted(to_string(item), false);
   }
-  return Value(std::move(made));
+  return Value(std::move(result));
 }
 
 Value format(Runtime& runtime, const Value& value, const Arguments& given) {
@@ -188,19 +189,19 @@ Value format(Runtime& runtime, const Value& value, const Arguments& given) {
 // Returns the digits of a number as Python's int() and float() accept them: with spaces around and
 // single underscores within.
 std::optional<std::string> digits_of(const std::string& text) {
-  std::string made;
+  std::string result;
   const std::string bare = without_ends(text, nullptr);
   for (size_t i = 0; i < bare.size(); ++i) {
     const auto digit = [&](size_t k) {
       return k < bare.size() && std::isalnum(static_cast<unsigned char>(bare[k]));
     };
     if (bare[i] != '_') {
-      made += bare[i];
+      result += bare[i];
     } else if (i == 0 || !digit(i - 1) || !digit(i + 1)) {
       return std::nullopt;
     }
   }
-  return made.empty() ? std::nullopt : std::optional<std::string>(made);
+  return result.empty() ? std::nullopt : std::optional<std::string>(result);
 }
 
 std::optional<double> float_of(const Value& value) {
@@ -209,9 +210,9 @@ std::optional<double> float_of(const Value& value) {
   const std::optional<std::string> text = digits_of(value.text());
   if (!text || text->find_first_of("xXpP(") != text->npos) return std::nullopt;
   char* end = nullptr;
-  const double made = std::strtod(text->c_str(), &end);
+  const double result = std::strtod(text->c_str(), &end);
   if (*end != '\0') return std::nullopt;
-  return made;
+  return result;
 }
 
 std::optional<int64_t> integer_of(const std::string& given, int64_t base) {
@@ -234,10 +235,10 @@ std::optional<int64_t> integer_of(const std::string& given, int64_t base) {
   }
   errno = 0;
   char* end = nullptr;
-  const long long made = std::strtoll(text->c_str(), &end, static_cast<int>(base));
+  const long long result = std::strtoll(text->c_str(), &end, static_cast<int>(base));
   if (*end != '\0') return std::nullopt;
   if (errno == ERANGE) fail("it makes a number of more than 63 bits");
-  return made;
+  return result;
 }
 
 Value to_int(Runtime&, const Value& value, const Arguments& given) {
@@ -245,8 +246,8 @@ Value to_int(Runtime&, const Value& value, const Arguments& given) {
   use(value);
   if (value.is_integer()) return Value(value.integer());
   if (value.is_string()) {
-    const int64_t base = arguments[1] ? whole(*arguments[1]) : 10;
-    if (std::optional<int64_t> made = integer_of(value.text(), base)) return Value(*made);
+    const int64_t base = arguments[1] ? to_integer(*arguments[1]) : 10;
+    if (std::optional<int64_t> result = integer_of(value.text(), base)) return Value(*result);
   }
   const std::optional<double> number = float_of(value);
   if (!number || !std::isfinite(*number)) return arguments.or_else(0, Value(0));
@@ -278,7 +279,7 @@ double rounded(double value, int64_t digits) {
 
 Value round(Runtime&, const Value& value, const Arguments& given) {
   const Bound arguments(given, {"precision=", "method="});
-  const int64_t digits = arguments[0] ? whole(*arguments[0]) : 0;
+  const int64_t digits = arguments[0] ? to_integer(*arguments[0]) : 0;
   const std::string method = arguments[1] ? to_string(*arguments[1]) : "common";
   if (method != "common" && method != "ceil" && method != "floor") {
     fail("method must be common, ceil or floor");
@@ -325,7 +326,7 @@ Value tojson(Runtime& runtime, const Value& value, const Arguments& given) {
     }
     const int64_t width = indent->is_string()        ? std::atoll(indent->text().c_str())
                           : indent->is(Kind::kFloat) ? static_cast<int64_t>(indent->number())
-                                                     : whole(*indent);
+                                                     : to_integer(*indent);
     style.indent = std::string(static_cast<size_t>(std::clamp<int64_t>(width, 0, kWidest)), ' ');
     style.comma = ",";
   }

@@ -19,9 +19,9 @@ std::string_view text_of(const Value& value) {
 }
 
 Value list_of(const std::vector<std::string_view>& pieces) {
-  Values made;
-  for (std::string_view piece : pieces) made.emplace_back(piece);
-  return make_list(std::move(made));
+  Values values;
+  for (std::string_view piece : pieces) values.emplace_back(piece);
+  return make_list(std::move(values));
 }
 
 template <bool (*holds)(char32_t)>
@@ -34,15 +34,15 @@ bool every(std::string_view text) {
 }
 
 bool is_titled(std::string_view text) {
-  bool found = false, within = false;
+  bool matched = false, within = false;
   for (size_t at = 0; at < text.size();) {
     const char32_t code = next_code_point(text, at);
     const bool begins = is_upper(code) || is_title(code);
     if (begins ? within : is_lower(code) && !within) return false;
     within = begins || is_lower(code);
-    found = found || begins || within;
+    matched = matched || begins || within;
   }
-  return found;
+  return matched;
 }
 
 bool is_identifier(std::string_view text) {
@@ -75,64 +75,64 @@ Value strip(Budget&, const Value& owner, const Arguments& given) {
 }
 
 std::vector<std::string_view> by_space(std::string_view text, int64_t most) {
-  std::vector<std::string_view> made;
+  std::vector<std::string_view> texts;
   while (true) {
     text.remove_prefix(skip_left(text));
-    if (text.empty()) return made;
+    if (text.empty()) return texts;
     if (most-- == 0) {
-      made.push_back(text.substr(0, skip_right(text)));
-      return made;
+      texts.push_back(text.substr(0, skip_right(text)));
+      return texts;
     }
     size_t end = 0;
     for (size_t at = 0; at < text.size(); end = at) {
       if (is_space(next_code_point(text, at))) break;
     }
-    made.push_back(text.substr(0, end));
+    texts.push_back(text.substr(0, end));
     text.remove_prefix(end);
   }
 }
 
 std::vector<std::string_view> by_space_from_right(std::string_view text, int64_t most) {
-  std::vector<std::string_view> made;
+  std::vector<std::string_view> texts;
   while (true) {
     text = text.substr(0, skip_right(text));
     if (text.empty()) break;
     if (most-- == 0) {
-      made.push_back(text.substr(skip_left(text)));
+      texts.push_back(text.substr(skip_left(text)));
       break;
     }
     size_t start = 0;
     for (size_t at = 0; at < text.size();) {
       if (is_space(next_code_point(text, at))) start = at;
     }
-    made.push_back(text.substr(start));
+    texts.push_back(text.substr(start));
     text = text.substr(0, start);
   }
-  std::reverse(made.begin(), made.end());
-  return made;
+  std::reverse(texts.begin(), texts.end());
+  return texts;
 }
 
 template <bool from_right>
 Value split(Budget&, const Value& owner, const Arguments& given) {
   const Bound arguments(given, {"sep=", "maxsplit="});
-  const int64_t asked = arguments[1] ? whole(*arguments[1]) : -1;
-  const int64_t most = asked < 0 ? INT64_MAX : asked;
+  const int64_t maxsplit = arguments[1] ? to_integer(*arguments[1]) : -1;
+  const int64_t most = maxsplit < 0 ? INT64_MAX : maxsplit;
   std::string_view text = owner.text();
   if (arguments[0] == nullptr || arguments[0]->is_none()) {
     return list_of(from_right ? by_space_from_right(text, most) : by_space(text, most));
   }
   const std::string_view sign = text_of(*arguments[0]);
   if (sign.empty()) fail("empty separator");
-  std::vector<std::string_view> made;
+  std::vector<std::string_view> texts;
   for (int64_t i = 0; i < most; ++i) {
     const size_t at = from_right ? text.rfind(sign) : text.find(sign);
     if (at == text.npos) break;
-    made.push_back(from_right ? text.substr(at + sign.size()) : text.substr(0, at));
+    texts.push_back(from_right ? text.substr(at + sign.size()) : text.substr(0, at));
     text = from_right ? text.substr(0, at) : text.substr(at + sign.size());
   }
-  made.push_back(text);
-  if (from_right) std::reverse(made.begin(), made.end());
-  return list_of(made);
+  texts.push_back(text);
+  if (from_right) std::reverse(texts.begin(), texts.end());
+  return list_of(texts);
 }
 
 Value splitlines(Budget&, const Value& owner, const Arguments& given) {
@@ -157,7 +157,7 @@ std::string_view part(const Value& owner, const Value* start, const Value* end, 
   const auto length = static_cast<int64_t>(owner.chars());
   const auto bound = [&](const Value* value, int64_t otherwise) {
     if (value == nullptr || value->is_none()) return otherwise;
-    const int64_t at = whole(*value);
+    const int64_t at = to_integer(*value);
     return std::clamp(at < 0 ? at + length : at, int64_t{0}, length);
   };
   begin = bound(start, 0);
@@ -185,12 +185,12 @@ Value find(Budget&, const Value& owner, const Arguments& given) {
 Value count(Budget&, const Value& owner, const Arguments& given) {
   const Bound arguments(given, {"sub", "start=", "end="});
   const std::string_view sign = text_of(*arguments[0]);
-  int64_t begin = 0, found = 0;
+  int64_t begin = 0, matches = 0;
   const std::string_view text = part(owner, arguments[1], arguments[2], begin);
   if (text.data() == nullptr) return Value(0);
   if (sign.empty()) return Value(static_cast<int64_t>(count_code_points(text)) + 1);
-  for (size_t at = 0; (at = text.find(sign, at)) != text.npos; at += sign.size()) ++found;
-  return Value(found);
+  for (size_t at = 0; (at = text.find(sign, at)) != text.npos; at += sign.size()) ++matches;
+  return Value(matches);
 }
 
 template <bool at_end>
@@ -205,9 +205,9 @@ Value borders(Budget&, const Value& owner, const Arguments& given) {
       use(sign);
       fail(std::string(name) + " takes a text or texts");
     }
-    const std::string_view wanted = sign.text();
-    if (wanted.size() > text.size()) return false;
-    return text.substr(at_end ? text.size() - wanted.size() : 0, wanted.size()) == wanted;
+    const std::string_view affix = sign.text();
+    if (affix.size() > text.size()) return false;
+    return text.substr(at_end ? text.size() - affix.size() : 0, affix.size()) == affix;
   };
   if (!arguments[0]->is(Kind::kTuple)) return Value(fits(*arguments[0]));
   const Values& signs = arguments[0]->items();
@@ -229,7 +229,8 @@ Value replace(Budget& budget, const Value& owner, const Arguments& given) {
   const Bound arguments(given, {"old", "new", "count="});
   const std::string old(text_of(*arguments[0]));
   const std::string with(text_of(*arguments[1]));
-  return Value(replaced(budget, owner.text(), old, with, arguments[2] ? whole(*arguments[2]) : -1));
+  return Value(
+      replaced(budget, owner.text(), old, with, arguments[2] ? to_integer(*arguments[2]) : -1));
 }
 
 Value join(Budget& budget, const Value& owner, const Arguments& given) {
@@ -239,13 +240,13 @@ Value join(Budget& budget, const Value& owner, const Arguments& given) {
   size_t size = owner.chars() * pieces.size(), i = 0;
   for (const Value& piece : pieces) size += size_of(piece);
   budget.check(size);
-  std::string made;
+  std::string result;
   for (const Value& piece : pieces) {
     if (!piece.is_string()) fail("join takes texts");
-    if (i++ > 0) made += owner.text();
-    made += piece.text();
+    if (i++ > 0) result += owner.text();
+    result += piece.text();
   }
-  return Value(std::move(made));
+  return Value(std::move(result));
 }
 
 template <char where>
@@ -254,9 +255,9 @@ Value justify(Budget&, const Value& owner, const Arguments& given) {
   check_width(arguments[0]);
   const std::string fill(arguments[1] ? text_of(*arguments[1]) : " ");
   if (count_code_points(fill) != 1) fail("the fill is one character");
-  const int64_t room = whole(*arguments[0]) - static_cast<int64_t>(owner.chars());
+  const int64_t room = to_integer(*arguments[0]) - static_cast<int64_t>(owner.chars());
   if (room <= 0) return owner;
-  if (where == 'c') return Value(centered(owner.text(), whole(*arguments[0]), fill));
+  if (where == 'c') return Value(centered(owner.text(), to_integer(*arguments[0]), fill));
   std::string space;
   for (int64_t i = 0; i < room; ++i) space += fill;
   return Value(where == 'l' ? owner.text() + space : space + owner.text());
@@ -265,7 +266,7 @@ Value justify(Budget&, const Value& owner, const Arguments& given) {
 Value zfill(Budget&, const Value& owner, const Arguments& given) {
   const Bound arguments(given, {"width"});
   check_width(arguments[0]);
-  const int64_t room = whole(*arguments[0]) - static_cast<int64_t>(owner.chars());
+  const int64_t room = to_integer(*arguments[0]) - static_cast<int64_t>(owner.chars());
   if (room <= 0) return owner;
   const std::string& text = owner.text();
   const bool sign = !text.empty() && (text[0] == '+' || text[0] == '-');
@@ -275,26 +276,26 @@ Value zfill(Budget&, const Value& owner, const Arguments& given) {
 
 Value expandtabs(Budget& budget, const Value& owner, const Arguments& given) {
   const Bound arguments(given, {"tabsize="});
-  const int64_t size = std::max<int64_t>(arguments[0] ? whole(*arguments[0]) : 8, 0);
+  const int64_t size = std::max<int64_t>(arguments[0] ? to_integer(*arguments[0]) : 8, 0);
   const std::string& text = owner.text();
   const auto tabs = static_cast<size_t>(std::count(text.begin(), text.end(), '\t'));
   if (tabs > 0)
     budget.check(owner.chars() + tabs * static_cast<size_t>(std::min<int64_t>(size, 1 << 30)));
-  std::string made;
+  std::string result;
   int64_t column = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t start = at;
     const char32_t code = next_code_point(text, at);
     if (code == '\t') {
       const int64_t spaces = size > 0 ? size - column % size : 0;
-      made.append(static_cast<size_t>(spaces), ' ');
+      result.append(static_cast<size_t>(spaces), ' ');
       column += spaces;
     } else {
-      made.append(text, start, at - start);
+      result.append(text, start, at - start);
       column = code == '\n' || code == '\r' ? 0 : column + 1;
     }
   }
-  return Value(std::move(made));
+  return Value(std::move(result));
 }
 
 Value format(Budget& budget, const Value& owner, const Arguments& given) {

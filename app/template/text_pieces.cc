@@ -12,13 +12,13 @@ namespace {
 
 // Whether the text has cased characters and all of them are of the `right` case.
 bool cased(std::string_view text, bool (*right)(char32_t), bool (*wrong)(char32_t)) {
-  bool found = false;
+  bool matched = false;
   for (size_t at = 0; at < text.size();) {
     const char32_t code = next_code_point(text, at);
     if (wrong(code) || is_title(code)) return false;
-    found = found || right(code);
+    matched = matched || right(code);
   }
-  return found;
+  return matched;
 }
 
 }  // namespace
@@ -43,45 +43,45 @@ std::string without_ends(std::string_view text, const Value* chars, bool left, b
 
 std::string replaced(Budget& budget, const std::string& text, const std::string& old,
                      const std::string& with, int64_t most) {
-  std::vector<size_t> found;
+  std::vector<size_t> matches;
   const size_t limit = most < 0 ? SIZE_MAX : static_cast<size_t>(most);
   if (old.empty()) {
-    for (size_t at = 0; at <= text.size() && found.size() < limit;) {
-      found.push_back(at);
+    for (size_t at = 0; at <= text.size() && matches.size() < limit;) {
+      matches.push_back(at);
       if (at == text.size()) break;
       next_code_point(text, at);
     }
   } else {
-    for (size_t at = 0; found.size() < limit && (at = text.find(old, at)) != text.npos;
+    for (size_t at = 0; matches.size() < limit && (at = text.find(old, at)) != text.npos;
          at += old.size()) {
-      found.push_back(at);
+      matches.push_back(at);
     }
   }
   if (with.size() > old.size()) {
-    budget.check((text.size() + found.size() * (with.size() - old.size())) / 4);
+    budget.check((text.size() + matches.size() * (with.size() - old.size())) / 4);
     budget.check(count_code_points(text) +
-                 found.size() * (count_code_points(with) -
-                                 std::min(count_code_points(with), count_code_points(old))));
+                 matches.size() * (count_code_points(with) -
+                                   std::min(count_code_points(with), count_code_points(old))));
   }
-  std::string made;
+  std::string result;
   size_t from = 0;
-  for (size_t at : found) {
-    made.append(text, from, at - from);
-    made += with;
+  for (size_t at : matches) {
+    result.append(text, from, at - from);
+    result += with;
     from = at + old.size();
   }
-  return made.append(text, from, text.npos);
+  return result.append(text, from, text.npos);
 }
 
 std::string centered(const std::string& text, int64_t width, const std::string& fill) {
   const int64_t room = width - static_cast<int64_t>(count_code_points(text));
   if (room <= 0) return text;
   const int64_t left = room / 2 + (room & width & 1);
-  std::string made;
-  for (int64_t i = 0; i < left; ++i) made += fill;
-  made += text;
-  for (int64_t i = left; i < room; ++i) made += fill;
-  return made;
+  std::string result;
+  for (int64_t i = 0; i < left; ++i) result += fill;
+  result += text;
+  for (int64_t i = left; i < room; ++i) result += fill;
+  return result;
 }
 
 std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends) {
@@ -89,22 +89,22 @@ std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends) {
     return (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
            c == 0x2029;
   };
-  std::vector<std::string_view> made;
+  std::vector<std::string_view> texts;
   size_t from = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = at;
     const char32_t code = next_code_point(text, at);
     if (!ends_line(code)) continue;
     if (code == '\r' && at < text.size() && text[at] == '\n') ++at;
-    made.push_back(text.substr(from, (keep_ends ? at : end) - from));
+    texts.push_back(text.substr(from, (keep_ends ? at : end) - from));
     from = at;
   }
-  if (from < text.size()) made.push_back(text.substr(from));
-  return made;
+  if (from < text.size()) texts.push_back(text.substr(from));
+  return texts;
 }
 
 std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> made;
+  std::vector<std::string_view> texts;
   size_t from = 0;
   bool within = false;
   for (size_t at = 0; at <= text.size();) {
@@ -112,11 +112,11 @@ std::vector<std::string_view> words_of(std::string_view text) {
     const char32_t code = at < text.size() ? next_code_point(text, at) : U' ';
     const bool word = code == '_' || alphanumeric(code);
     if (word && !within) from = start;
-    if (!word && within) made.push_back(text.substr(from, start - from));
+    if (!word && within) texts.push_back(text.substr(from, start - from));
     within = word;
     if (start == text.size()) break;
   }
-  return made;
+  return texts;
 }
 
 }  // namespace wherry::jinja

@@ -30,7 +30,7 @@ class Finder {
       Scope scope;
       visit(block->body, scope);
     }
-    return std::move(found_);
+    return std::move(variables_);
   }
 
  private:
@@ -41,7 +41,7 @@ class Finder {
   }
 
   void look_up(Name name) {
-    if (!is_global(*name)) found_.insert(*name);
+    if (!is_global(*name)) variables_.insert(*name);
   }
 
   void store(const Expression& target, Scope& scope) {
@@ -137,8 +137,8 @@ class Finder {
       set(parameter.name, body);
     }
     for (const char* name : {"caller", "varargs", "kwargs"}) {
-      const auto found = program_.names.find(name);
-      if (found != program_.names.end()) set(&*found, body);
+      const auto match = program_.names.find(name);
+      if (match != program_.names.end()) set(&*match, body);
     }
     visit(node.body, body);
   }
@@ -181,7 +181,7 @@ class Finder {
   }
 
   const Program& program_;
-  std::set<std::string> found_;
+  std::set<std::string> variables_;
 };
 
 }  // namespace

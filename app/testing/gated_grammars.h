@@ -44,13 +44,13 @@ class Gate {
     return given_up_;
   }
 
-  void pass(const std::string& grammar, const std::atomic<bool>& unwanted) {
+  void pass(const std::string& grammar, const std::atomic<bool>& cancelled) {
     std::unique_lock lock(mutex_);
     begun_.push_back(grammar);
     changed_.notify_all();
     while (grammar.find("slow") != std::string::npos && !open_) {
       changed_.wait_for(lock, std::chrono::milliseconds(1));
-      if (!unwanted) continue;
+      if (!cancelled) continue;
       ++given_up_;
       throw Error(WHERRY_INVALID_ARGUMENT, "nobody waits");
     }
@@ -68,7 +68,7 @@ class Gate {
 constexpr int64_t kGatedTokens = 64;  // vocabulary size of the fake model
 constexpr int kGatedLength = 5;       // number of tokens of a fake output
 
-class GatedGrammar : public app::HeldTo {
+class GatedGrammar : public app::CompiledGrammar {
  public:
   wherry_mask mask(const std::vector<int32_t>&) const override {
     return FakeMask::make(kGatedTokens, 1, kGatedLength);
@@ -79,9 +79,9 @@ class GatedGrammar : public app::HeldTo {
 class GatedCompiler : public app::GrammarCompiler {
  public:
   explicit GatedCompiler(Gate& gate) : gate_(gate) {}
-  app::HeldToPtr compile(const app::Constraint& constraint,
-                         const std::atomic<bool>& unwanted) override {
-    gate_.pass(constraint.ebnf, unwanted);
+  app::CompiledGrammarPtr compile(const app::Constraint& constraint,
+                                  const std::atomic<bool>& cancelled) override {
+    gate_.pass(constraint.ebnf, cancelled);
     return std::make_shared<GatedGrammar>();
   }
 

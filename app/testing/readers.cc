@@ -22,28 +22,28 @@ thread_local std::string last_error;
 
 // Returns the value of a key. Throws std::out_of_range if there is none.
 const Value& field(const Value& object, const char* name) {
-  const Value* found = object.is_dict() ? object.dict().find(name) : nullptr;
-  if (found == nullptr) throw std::out_of_range(std::string("the reader's JSON has no ") + name);
-  return *found;
+  const Value* match = object.is_dict() ? object.dict().find(name) : nullptr;
+  if (match == nullptr) throw std::out_of_range(std::string("the reader's JSON has no ") + name);
+  return *match;
 }
 
-Reading reading_of(const Value& asked) {
-  Reading made;
-  if (const Value& name = field(asked, "family"); !name.is_none()) {
-    made.family = &family_named(name.text());
+Reading reading_of(const Value& request) {
+  Reading result;
+  if (const Value& name = field(request, "family"); !name.is_none()) {
+    result.family = &family_named(name.text());
   }
-  for (const auto& [name, schema] : field(asked, "tools").dict().items) {
-    made.tools.add(name.text(), schema);
+  for (const auto& [name, schema] : field(request, "tools").dict().items) {
+    result.tools.add(name.text(), schema);
   }
-  made.tools.held = wherry::json::truth(field(asked, "held"));
-  if (const Value& marks = field(asked, "thoughts"); !marks.is_none()) {
-    made.thoughts = Thoughts{marks.items().at(0).text(), marks.items().at(1).text()};
+  result.tools.constrained = wherry::json::truth(field(request, "held"));
+  if (const Value& marks = field(request, "thoughts"); !marks.is_none()) {
+    result.thoughts = Thoughts{marks.items().at(0).text(), marks.items().at(1).text()};
   }
-  made.opened = wherry::json::truth(field(asked, "opened"));
-  if (const Value& most = field(asked, "most"); !most.is_none()) {
-    made.most = static_cast<size_t>(most.integer());
+  result.opened = wherry::json::truth(field(request, "opened"));
+  if (const Value& most = field(request, "most"); !most.is_none()) {
+    result.most = static_cast<size_t>(most.integer());
   }
-  return made;
+  return result;
 }
 
 void write(std::string& json, const Part& part) {
@@ -63,7 +63,7 @@ void write(std::string& json, const Part& part) {
       json += "[\"arguments\"," + index + "," + json_string(part.text);
       break;
     case Part::Kind::kCallEnd:
-      json += "[\"end\"," + index + (part.whole ? ",true" : ",false");
+      json += "[\"end\"," + index + (part.complete ? ",true" : ",false");
   }
   json += ']';
 }
@@ -82,12 +82,12 @@ auto guarded(Work work) noexcept -> decltype(work()) {
 }  // namespace
 
 struct wherry_reader {
-  wherry_reader(Reading asked, Texts names) : reading(std::move(asked)), parser(reading) {
+  wherry_reader(Reading request, Texts names) : reading(std::move(request)), parser(reading) {
     if (!names.empty()) custom.emplace(std::move(names));
   }
 
   // Returns the answer to the caller, see wherry_reader_push.
-  const char* told(std::vector<Part> parts) {
+  const char* answered(std::vector<Part> parts) {
     if (custom) parts = custom->translated(std::move(parts));
     answer = parser.reasoning() ? "[true," : "[false,";
     answer += parser.done() ? "true" : "false";
@@ -125,21 +125,22 @@ WHERRY_READERS const char* wherry_reader_family(const char* name) {
 
 WHERRY_READERS wherry_reader* wherry_reader_open(const char* json, size_t length) {
   return guarded([&] {
-    const Value asked =
+    const Value request =
         wherry::json::from_json(std::string_view(json, length), wherry::json::Halves::kKept);
     Texts custom;
-    for (const Value& name : field(asked, "custom").items()) custom.push_back(name.text());
-    return new wherry_reader(reading_of(asked), std::move(custom));
+    for (const Value& name : field(request, "custom").items()) custom.push_back(name.text());
+    return new wherry_reader(reading_of(request), std::move(custom));
   });
 }
 
 WHERRY_READERS const char* wherry_reader_push(wherry_reader* reader, const char* text,
                                               size_t length) {
-  return guarded([&] { return reader->told(reader->parser.push(std::string_view(text, length))); });
+  return guarded(
+      [&] { return reader->answered(reader->parser.push(std::string_view(text, length))); });
 }
 
 WHERRY_READERS const char* wherry_reader_finish(wherry_reader* reader) {
-  return guarded([&] { return reader->told(reader->parser.finish()); });
+  return guarded([&] { return reader->answered(reader->parser.finish()); });
 }
 
 WHERRY_READERS void wherry_reader_close(wherry_reader* reader) { delete reader; }

@@ -27,8 +27,8 @@ struct ByteChars {
 };
 
 const ByteChars& table() {
-  static const ByteChars made;
-  return made;
+  static const ByteChars result;
+  return result;
 }
 
 }  // namespace

@@ -30,11 +30,11 @@ constexpr size_t kPending = 16;
 class ByBytes : public text::TokenStream {
  public:
   ByBytes(const Tokenizer& tokenizer, const text::ByteRules& rules,
-          const std::vector<int32_t>& tail, bool whole)
+          const std::vector<int32_t>& tail, bool complete)
       : tokenizer_(tokenizer), utf8_(rules.each_byte), strip_(rules.strip) {
     for (int32_t token : tail) {
       push(token);
-      if (!whole) strip_ = 0;  // the tail of a prompt does not include the prompt's beginning
+      if (!complete) strip_ = 0;  // the tail of a prompt does not include the prompt's beginning
     }
   }
 

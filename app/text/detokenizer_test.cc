@@ -18,13 +18,13 @@ std::unique_ptr<Tokenizer> fallback() {
           {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}})");
 }
 
-std::string pieces(Detokenizer made, const std::vector<int32_t>& ids) {
+std::string pieces(Detokenizer detokenizer, const std::vector<int32_t>& ids) {
   std::string all;
-  for (int32_t id : ids) all += made.push(id) + "|";
-  return all + made.flush();
+  for (int32_t id : ids) all += detokenizer.push(id) + "|";
+  return all + detokenizer.flush();
 }
 
-TEST(characters_come_whole_and_damage_stays_damage) {
+TEST(characters_come_complete_and_damage_stays_damage) {
   auto tokenizer = fallback();
   CHECK_EQ(pieces(Detokenizer(*tokenizer), {2, 3, 4, 5, 1}),
            "|é|||\xEF\xBF\xBD\xEF\xBF\xBD"
@@ -44,15 +44,15 @@ TEST(visible_tokens_come_by_name) {
   CHECK_EQ(pieces(Detokenizer(*tokenizer, {}, {6}), {2, 6}), "|\xEF\xBF\xBD</s>|");
 }
 
-TEST(a_stop_string_is_found_across_cuts) {
+TEST(a_stop_string_matches_across_cuts) {
   auto automaton = std::make_shared<StopAutomaton>(std::vector<std::string>{"STOP", "", "🎉"});
-  StopStrings made(automaton);
-  CHECK_EQ(made.push("abcST"), "abc");
-  CHECK_EQ(made.push("x🎈S"), "STx🎈");
-  CHECK_EQ(made.push("TOP and more"), "");
-  CHECK(made.stopped() && made.found() == "STOP");
-  CHECK_EQ(made.push("more"), "");
-  CHECK_EQ(made.flush(), "");
+  StopStrings stops(automaton);
+  CHECK_EQ(stops.push("abcST"), "abc");
+  CHECK_EQ(stops.push("x🎈S"), "STx🎈");
+  CHECK_EQ(stops.push("TOP and more"), "");
+  CHECK(stops.stopped() && stops.match() == "STOP");
+  CHECK_EQ(stops.push("more"), "");
+  CHECK_EQ(stops.flush(), "");
   StopStrings other(automaton);
   CHECK_EQ(other.push("ST"), "");
   CHECK_EQ(other.flush(), "ST");

@@ -129,12 +129,12 @@ std::string JsonTokenizer::decode(const std::vector<int32_t>& ids, bool skip_spe
     tokens.push_back(std::move(*name));
   }
   if (parts_->decoder) parts_->decoder->apply(tokens);
-  std::string made;
+  std::string result;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (!parts_->decoder && i > 0) made += ' ';
-    made += tokens[i];
+    if (!parts_->decoder && i > 0) result += ' ';
+    result += tokens[i];
   }
-  return made;
+  return result;
 }
 
 std::optional<int32_t> JsonTokenizer::id_of(std::string_view token) const {

@@ -22,27 +22,27 @@ std::string error_of_file(const std::string& text) {
 }
 
 TEST(pairs_of_lowest_rank_are_merged_first) {
-  auto made = JsonTokenizer::read(file(kModel));
-  CHECK(made->encode("abababa", true) == (Ids{3, 2, 0}));
+  auto result = JsonTokenizer::read(file(kModel));
+  CHECK(result->encode("abababa", true) == (Ids{3, 2, 0}));
   // Without a decoder, names are joined with spaces.
-  CHECK_EQ(made->decode({3, 9, 0}, true), "abab a");
-  CHECK_EQ(made->vocab_size(), size_t{4});
-  CHECK_EQ(made->largest_id(), 3);
+  CHECK_EQ(result->decode({3, 9, 0}, true), "abab a");
+  CHECK_EQ(result->vocab_size(), size_t{4});
+  CHECK_EQ(result->largest_id(), 3);
 }
 
-TEST(added_tokens_are_found_first) {
-  auto made = JsonTokenizer::read(file(kModel, R"(, "added_tokens": [
+TEST(added_tokens_match_first) {
+  auto result = JsonTokenizer::read(file(kModel, R"(, "added_tokens": [
       {"id": 7, "content": "<x>", "single_word": false, "lstrip": true, "rstrip": false,
        "normalized": false, "special": true},
       {"id": 1, "content": "b", "single_word": true, "lstrip": false, "rstrip": false,
        "normalized": false, "special": false}])"));
   // The id in the file is ignored, so a new token gets the next free id.
-  CHECK(made->encode("a  <x>ab b", true) == (Ids{0, 4, 2, 1}));
-  CHECK_EQ(made->decode({0, 4, 1}, true), "a b");
-  CHECK_EQ(made->decode({0, 4, 1}, false), "a <x> b");
-  CHECK(made->is_special(4) && !made->is_special(1));
-  CHECK(made->special_id("<x>") == 4 && !made->special_id("b"));
-  CHECK_EQ(made->piece(4), "<x>");
+  CHECK(result->encode("a  <x>ab b", true) == (Ids{0, 4, 2, 1}));
+  CHECK_EQ(result->decode({0, 4, 1}, true), "a b");
+  CHECK_EQ(result->decode({0, 4, 1}, false), "a <x> b");
+  CHECK(result->is_special(4) && !result->is_special(1));
+  CHECK(result->special_id("<x>") == 4 && !result->special_id("b"));
+  CHECK_EQ(result->piece(4), "<x>");
 }
 
 TEST(what_is_wrong_is_named_with_its_path_and_value) {
@@ -71,12 +71,12 @@ TEST(what_is_wrong_is_named_with_its_path_and_value) {
 }
 
 TEST(a_long_word_takes_linear_time) {
-  auto made = JsonTokenizer::read(file(kModel));
+  auto result = JsonTokenizer::read(file(kModel));
   auto seconds = [&](size_t n) {
     std::string text;
     for (size_t i = 0; i < n; ++i) text += "ab";
     std::clock_t begin = std::clock();
-    CHECK_EQ(made->encode(text, false).size(), n / 2);
+    CHECK_EQ(result->encode(text, false).size(), n / 2);
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
   // The text is sixteen times as long: even with a sanitizer, n log n takes far less time than n

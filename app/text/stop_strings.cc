@@ -33,11 +33,11 @@ StopAutomaton::State* StopAutomaton::longer(const State& state, char byte) {
   auto key = [&](const std::string& stop) {
     return stop.size() > state.depth ? static_cast<unsigned char>(stop[state.depth]) : -1;
   };
-  int wanted = static_cast<unsigned char>(byte);
+  int code = static_cast<unsigned char>(byte);
   auto low = std::lower_bound(
-      begin, end, wanted, [&](const std::string& stop, int value) { return key(stop) < value; });
+      begin, end, code, [&](const std::string& stop, int value) { return key(stop) < value; });
   auto high = std::upper_bound(
-      low, end, wanted, [&](int value, const std::string& stop) { return value < key(stop); });
+      low, end, code, [&](int value, const std::string& stop) { return value < key(stop); });
   if (low == high) return nullptr;
   states_.emplace_back(new State{static_cast<size_t>(low - stops_.begin()),
                                  static_cast<size_t>(high - stops_.begin()),
@@ -49,28 +49,28 @@ StopAutomaton::State* StopAutomaton::longer(const State& state, char byte) {
 }
 
 StopAutomaton::State* StopAutomaton::after(State* state, char byte) {
-  std::vector<State*> made;
+  std::vector<State*> states;
   State* at = state;
-  State* found = start_;
+  State* match = start_;
   for (; at; at = at->fail) {
     auto it = at->next.find(byte);
     if (it != at->next.end()) {
-      found = it->second;
+      match = it->second;
       break;
     }
     if (State* created = longer(*at, byte)) {
       at->next.emplace(byte, created);
-      made.push_back(created);
+      states.push_back(created);
     }
   }
   // States of shorter prefixes come first, because `ends` may come from the suffix's state.
-  for (auto each = made.rbegin(); each != made.rend(); ++each) {
-    (*each)->fail = found;
-    bool whole = stops_[(*each)->low].size() == (*each)->depth;
-    (*each)->ends = whole ? (*each)->depth : found->ends;
-    found = *each;
+  for (auto each = states.rbegin(); each != states.rend(); ++each) {
+    (*each)->fail = match;
+    bool complete = stops_[(*each)->low].size() == (*each)->depth;
+    (*each)->ends = complete ? (*each)->depth : match->ends;
+    match = *each;
   }
-  return found;
+  return match;
 }
 
 StopStrings::StopStrings(std::shared_ptr<StopAutomaton> automaton)
@@ -81,19 +81,19 @@ std::string StopStrings::push(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     state_ = automaton_->after(state_, text[i]);
     if (state_->ends == 0) continue;
-    std::string all = std::exchange(held_, "");
+    std::string all = std::exchange(kept_, "");
     all += text.substr(0, i + 1);
-    found_ = all.substr(all.size() - state_->ends);
+    match_ = all.substr(all.size() - state_->ends);
     if (!automaton_->keeps()) all.resize(all.size() - state_->ends);
     return all;
   }
-  std::string all = std::exchange(held_, "");
+  std::string all = std::exchange(kept_, "");
   all += text;
-  held_ = all.substr(all.size() - state_->depth);
+  kept_ = all.substr(all.size() - state_->depth);
   all.resize(all.size() - state_->depth);
   return all;
 }
 
-std::string StopStrings::flush() { return std::exchange(held_, ""); }
+std::string StopStrings::flush() { return std::exchange(kept_, ""); }
 
 }  // namespace wherry

@@ -49,14 +49,14 @@ class StopStrings {
   // Returns the text that was held back, at the end of the output.
   std::string flush();
 
-  bool stopped() const { return found_.has_value(); }  // once true, further text is ignored
-  const std::optional<std::string>& found() const { return found_; }
+  bool stopped() const { return match_.has_value(); }  // once true, further text is ignored
+  const std::optional<std::string>& match() const { return match_; }
 
  private:
   std::shared_ptr<StopAutomaton> automaton_;
   StopAutomaton::State* state_;
-  std::string held_;
-  std::optional<std::string> found_;
+  std::string kept_;
+  std::optional<std::string> match_;
 };
 
 }  // namespace wherry

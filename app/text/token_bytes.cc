@@ -21,16 +21,16 @@ std::optional<TokenBytes> token_bytes_of(const Json& decoder) {
   auto type = [](const Json& json) { return json.at("type").string(); };
   std::vector<Json> steps{decoder};
   if (type(decoder) == "Sequence") steps = decoder.at("decoders").elements();
-  TokenBytes made;
+  TokenBytes bytes;
   if (steps.size() == 1 && type(steps[0]) == "ByteLevel") {
-    made.byte_level = true;
-    return made;
+    bytes.byte_level = true;
+    return bytes;
   }
   if (!steps.empty() && type(steps.back()) == "Strip") {
     if (steps.back().at("content").string() != " " || steps.back().at("stop").integer() != 0) {
       return std::nullopt;
     }
-    made.strip = steps.back().at("start").integer();
+    bytes.strip = steps.back().at("start").integer();
     steps.pop_back();
   }
   if (steps.size() != 3 || type(steps[0]) != "Replace" || type(steps[1]) != "ByteFallback" ||
@@ -39,9 +39,9 @@ std::optional<TokenBytes> token_bytes_of(const Json& decoder) {
   }
   auto pattern = steps[0].at("pattern").find("String");
   if (!pattern) return std::nullopt;
-  made.pattern = pattern->string();
-  made.content = steps[0].at("content").string();
-  return made;
+  bytes.pattern = pattern->string();
+  bytes.content = steps[0].at("content").string();
+  return bytes;
 }
 
 }  // namespace wherry::text

@@ -81,21 +81,21 @@ class ObjectReader {
     const auto early = s_.kept_text();
     if (seen_.named) begin();
     const Emit emit = seen_.named ? out_.to_arguments() : s_.to(early);
-    bool whole = false;
+    bool complete = false;
     if (first == '"') {
-      whole = json_unquoted(s_, emit);
+      complete = json_unquoted(s_, emit);
     } else if (first == 'n') {  // `null` means no arguments
-      whole = json_value(s_, ignore, end_);
+      complete = json_value(s_, ignore, end_);
       emit("{}");
     } else {
-      whole = json_value(s_, emit, end_);
+      complete = json_value(s_, emit, end_);
     }
     if (seen_.named) {
-      out_.end(whole);
+      out_.end(complete);
     } else {
       seen_.early = *early;
     }
-    return whole;
+    return complete;
   }
 
   void begin() {

@@ -24,40 +24,40 @@ size_t escape_length(const std::string& text, size_t at) {
 }
 
 Scan scanned(const std::string& text) {
-  Scan made;
+  Scan result;
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
-    if (made.in_text) {
+    if (result.in_text) {
       if (c == '\\') {
-        made.escape = at + 1;
+        result.escape = at + 1;
         const size_t length = escape_length(text, at);
-        made.escape_ends = at + length <= text.size();
+        result.escape_ends = at + length <= text.size();
         at += length - 1;
       } else if (c == '"') {
-        made.in_text = false;
+        result.in_text = false;
       }
     } else if (c == '"') {
-      made.in_text = true;
-      made.escape = 0;
-      made.escape_ends = true;
+      result.in_text = true;
+      result.escape = 0;
+      result.escape_ends = true;
     } else if (c == '{' || c == '[') {
-      made.open += c == '{' ? '}' : ']';
-      made.ends.emplace_back(at + 1, made.open);
+      result.open += c == '{' ? '}' : ']';
+      result.ends.emplace_back(at + 1, result.open);
     } else if (c == '}' || c == ']') {
-      if (made.open.empty()) break;
-      made.open.pop_back();
+      if (result.open.empty()) break;
+      result.open.pop_back();
     } else if (c == ',') {
-      made.ends.emplace_back(at, made.open);
+      result.ends.emplace_back(at, result.open);
     }
   }
-  return made;
+  return result;
 }
 
 Value object_in(std::string text, const std::string& open) {
   text.append(open.rbegin(), open.rend());
   try {
-    Value made = json::from_json(text);
-    return made.is_dict() ? made : Value();
+    Value value = json::from_json(text);
+    return value.is_dict() ? value : Value();
   } catch (const json::Failure&) {
     return Value();
   }
@@ -68,19 +68,19 @@ Value object_in(std::string text, const std::string& open) {
 Value closed_object(const std::string& text) {
   const Scan scan = scanned(text);
   if (scan.open.empty() || scan.open[0] != '}') return Value();
-  std::string whole = text;
-  if (scan.in_text && !scan.escape_ends) whole.resize(scan.escape - 1);
-  Value made = object_in(whole + (scan.in_text ? "\"" : ""), scan.open);
-  if (made.is_none() && scan.in_text && scan.escape > 0) {  // half of a surrogate pair
-    made = object_in(text.substr(0, scan.escape - 1) + "\"", scan.open);
+  std::string complete = text;
+  if (scan.in_text && !scan.escape_ends) complete.resize(scan.escape - 1);
+  Value value = object_in(complete + (scan.in_text ? "\"" : ""), scan.open);
+  if (value.is_none() && scan.in_text && scan.escape > 0) {  // half of a surrogate pair
+    value = object_in(text.substr(0, scan.escape - 1) + "\"", scan.open);
   }
   // Otherwise a name, a number or a literal is cut, which is left out. Two attempts are enough: the
   // text before a comma is complete, and so is an empty object or list.
-  for (size_t i = scan.ends.size(), tries = 0; made.is_none() && i > 0 && tries < 2; ++tries) {
+  for (size_t i = scan.ends.size(), tries = 0; value.is_none() && i > 0 && tries < 2; ++tries) {
     --i;
-    made = object_in(text.substr(0, scan.ends[i].first), scan.ends[i].second);
+    value = object_in(text.substr(0, scan.ends[i].first), scan.ends[i].second);
   }
-  return made;
+  return value;
 }
 
 }  // namespace wherry::app

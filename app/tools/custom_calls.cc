@@ -29,16 +29,16 @@ size_t begin_of_input(std::string_view text) {
 // Returns the value of four hexadecimal digits; -1 for other text.
 int hex(std::string_view text) {
   if (text.size() != 4) return -1;
-  int made = 0;
+  int result = 0;
   for (const char c : text) {
     const int digit = c >= '0' && c <= '9'   ? c - '0'
                       : c >= 'a' && c <= 'f' ? c - 'a' + 10
                       : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                              : -1;
     if (digit < 0) return -1;
-    made = made * 16 + digit;
+    result = result * 16 + digit;
   }
-  return made;
+  return result;
 }
 
 bool is_high(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
@@ -72,9 +72,9 @@ std::string decoded(std::string_view escape) {
   } else if (is_high(code) || is_low(code)) {
     code = 0xFFFD;
   }
-  std::string made;
-  unicode::append_code_point(made, static_cast<char32_t>(code));
-  return made;
+  std::string result;
+  unicode::append_code_point(result, static_cast<char32_t>(code));
+  return result;
 }
 
 }  // namespace
@@ -88,33 +88,33 @@ std::string CustomInput::push(std::string_view text) {
     begun_ = true;
     pending_.erase(0, begin);
   }
-  std::string made;
+  std::string result;
   size_t at = 0;
   while (at < pending_.size() && pending_[at] != '"') {
     if (pending_[at] != '\\') {
-      made += pending_[at++];
+      result += pending_[at++];
       continue;
     }
     const size_t size = escape_size(std::string_view(pending_).substr(at));
     if (size == 0) break;
-    made += decoded(std::string_view(pending_).substr(at, size));
+    result += decoded(std::string_view(pending_).substr(at, size));
     at += size;
   }
   ended_ = at < pending_.size() && pending_[at] == '"';
   pending_.erase(0, at);
-  return made;
+  return result;
 }
 
 std::string CustomInput::rest() const { return begun_ ? "" : pending_; }
 
 std::vector<Part> CustomCalls::translated(std::vector<Part> parts) {
   using Kind = Part::Kind;
-  std::vector<Part> made;
+  std::vector<Part> result;
   const auto add = [&](size_t index, std::string text) {
     if (text.empty()) return;
     Part part{Kind::kCallArguments, std::move(text), index};
     part.custom = true;
-    append(made, std::move(part));
+    append(result, std::move(part));
   };
   for (Part& part : parts) {
     if (part.kind == Kind::kCallBegin &&
@@ -128,9 +128,9 @@ std::vector<Part> CustomCalls::translated(std::vector<Part> parts) {
       add(part.index, input_->rest());
       input_.reset();
     }
-    append(made, std::move(part));
+    append(result, std::move(part));
   }
-  return made;
+  return result;
 }
 
 }  // namespace wherry::app

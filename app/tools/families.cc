@@ -58,16 +58,16 @@ class Row {
   }
 
   static Texts texts_of(const Value& list) {
-    Texts made;
-    for (const Value& text : list.items()) made.push_back(text.text());
-    return made;
+    Texts texts;
+    for (const Value& text : list.items()) texts.push_back(text.text());
+    return texts;
   }
 
  private:
   const Value* next(const char* name) {
-    const Value* found = fields_.dict().find(name);
-    taken_ += found != nullptr;
-    return found;
+    const Value* match = fields_.dict().find(name);
+    taken_ += match != nullptr;
+    return match;
   }
 
   const Value& fields_;
@@ -87,7 +87,7 @@ void fill(Bare& f, Row& row) {
 
 void fill(Headed& f, Row& row) {
   row.take("begin", f.begin).take("middle", f.middle).take("before", f.before).take("tag", f.tag);
-  row.take("whole_id", f.whole_id).take("end", f.end).take("section", f.section);
+  row.take("whole_id", f.id_is_header).take("end", f.end).take("section", f.section);
   row.take("section_end", f.section_end).take("between", f.between);
 }
 
@@ -112,7 +112,7 @@ void fill(Pythonic& f, Row& row) {
 void fill(Harmony&, Row&) {}
 
 template <typename Kind>
-std::shared_ptr<const Format> made(Row& row) {
+std::shared_ptr<const Format> read_format(Row& row) {
   auto format = std::make_shared<Kind>();
   fill(*format, row);
   row.end();
@@ -123,33 +123,33 @@ std::shared_ptr<const Format> format_of(const Value& fields) {
   Row row(fields);
   std::string kind;
   row.take("kind", kind);
-  if (kind == "tagged") return made<Tagged>(row);
-  if (kind == "bare") return made<Bare>(row);
-  if (kind == "headed") return made<Headed>(row);
-  if (kind == "mistral") return made<Mistral>(row);
-  if (kind == "markup") return made<Markup>(row);
-  if (kind == "braces") return made<Braces>(row);
-  if (kind == "pythonic") return made<Pythonic>(row);
-  if (kind == "harmony") return made<Harmony>(row);
+  if (kind == "tagged") return read_format<Tagged>(row);
+  if (kind == "bare") return read_format<Bare>(row);
+  if (kind == "headed") return read_format<Headed>(row);
+  if (kind == "mistral") return read_format<Mistral>(row);
+  if (kind == "markup") return read_format<Markup>(row);
+  if (kind == "braces") return read_format<Braces>(row);
+  if (kind == "pythonic") return read_format<Pythonic>(row);
+  if (kind == "harmony") return read_format<Harmony>(row);
   throw Error(WHERRY_INTERNAL, "unknown kind of format: " + kind);
 }
 
 Family family_in(const Value& fields) {
-  Family made;
+  Family family;
   Row row(fields);
-  row.take("name", made.name).take("signs", made.signs).take("stops", made.stops);
-  row.take("short_ids", made.short_ids).take("thinking_field", made.thinking_field);
-  row.take("channels", made.channels);
-  made.format = format_of(*fields.dict().find("format"));
-  return made;
+  row.take("name", family.name).take("signs", family.signs).take("stops", family.stops);
+  row.take("short_ids", family.short_ids).take("thinking_field", family.thinking_field);
+  row.take("channels", family.channels);
+  family.format = format_of(*fields.dict().find("format"));
+  return family;
 }
 
 const std::vector<Family>& families() {  // in the order of the data, the generic family last
   static const std::vector<Family> kFamilies = [] {
-    std::vector<Family> made;
+    std::vector<Family> result;
     const Value data = json::from_json(data::kToolFamilies);
-    for (const Value& row : data.items()) made.push_back(family_in(row));
-    return made;
+    for (const Value& row : data.items()) result.push_back(family_in(row));
+    return result;
   }();
   return kFamilies;
 }
@@ -165,12 +165,12 @@ const Family& first_family(Known known) {
 
 std::string Family::new_id() const {
   static thread_local std::random_device device;
-  std::string made = short_ids ? "" : "call_";
+  std::string result = short_ids ? "" : "call_";
   const size_t letters = short_ids ? kIdLetters.size() : 16;
   for (size_t i = 0; i < (short_ids ? kShortId : 24); ++i) {
-    made += short_ids ? kIdLetters[device() % letters] : "0123456789abcdef"[device() % letters];
+    result += short_ids ? kIdLetters[device() % letters] : "0123456789abcdef"[device() % letters];
   }
-  return made;
+  return result;
 }
 
 std::string Family::known_id(const std::string& given) const {
@@ -180,11 +180,11 @@ std::string Family::known_id(const std::string& given) const {
   const Blake2b::Digest digest = Blake2b().bytes(given.data(), given.size()).finish();
   uint64_t number = 0;
   for (size_t i = 0; i < sizeof number; ++i) number = number << 8 | digest[i];
-  std::string made;
+  std::string result;
   for (size_t i = 0; i < kShortId; ++i, number /= kIdLetters.size()) {
-    made += kIdLetters[number % kIdLetters.size()];
+    result += kIdLetters[number % kIdLetters.size()];
   }
-  return made;
+  return result;
 }
 
 const Family& generic_family() { return families().back(); }

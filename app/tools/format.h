@@ -21,7 +21,7 @@ class Tools {
  public:
   // Whether a grammar restricts calls to the exact format. The reader then treats the variants that
   // unconstrained models write by mistake as text.
-  bool held = false;
+  bool constrained = false;
 
   void add(std::string name, Value schema) {
     schemas_.emplace_back(std::move(name), std::move(schema));

@@ -51,16 +51,16 @@ Value arguments(const char* text, bool as_text) {
 }
 
 Value calling(const char* content, const std::vector<ExampleCall>& calls) {
-  Values made;
+  Values values;
   for (const ExampleCall& one : calls) {
-    made.push_back(json::make_dict(
+    values.push_back(json::make_dict(
         {{"id", one.id},
          {"type", "function"},
          {"function", json::make_dict({{"name", one.name}, {"arguments", one.arguments}})}}));
   }
   return json::make_dict({{"role", "assistant"},
                           {"content", content},
-                          {"tool_calls", json::make_list(std::move(made))}});
+                          {"tool_calls", json::make_list(std::move(values))}});
 }
 
 Value result(const char* id, const char* name, const char* content) {
@@ -118,11 +118,11 @@ std::vector<Example> examples(size_t step, bool as_text) {
 }
 
 Values example_tools() {
-  Values made;
+  Values values;
   for (const char* name : {"needlef", "needleg"}) {
     const Value properties =
         json::make_dict({{"k", json::make_dict({{"type", "string"}, {"description", "k"}})}});
-    made.push_back(json::make_dict(
+    values.push_back(json::make_dict(
         {{"type", "function"},
          {"function",
           json::make_dict({{"name", name},
@@ -130,7 +130,7 @@ Values example_tools() {
                            {"parameters", json::make_dict({{"type", "object"},
                                                            {"properties", properties}})}})}}));
   }
-  return made;
+  return values;
 }
 
 bool same(const Values& a, const Values& b) {
@@ -228,21 +228,21 @@ bool History::lacks(size_t step) const {
 }
 
 Adapted History::adapted(Values messages) const {
-  Adapted made{std::move(messages), {}};
+  Adapted result{std::move(messages), {}};
   for (size_t step = 0; step < kSteps; ++step) {
     if (!needed_[step]) continue;
-    Values next = stepped(step, made.messages);
-    if (same(next, made.messages)) continue;
-    made.messages = std::move(next);
-    made.changes.emplace_back(kNames[step]);
+    Values next = stepped(step, result.messages);
+    if (same(next, result.messages)) continue;
+    result.messages = std::move(next);
+    result.changes.emplace_back(kNames[step]);
   }
   const bool dropped =
-      std::any_of(made.messages.begin(), made.messages.end(), [](const Value& one) {
+      std::any_of(result.messages.begin(), result.messages.end(), [](const Value& one) {
         const Value* content = one.dict().find("content");
         return calls_in({one}) && content != nullptr && json::truth(*content);
       });
-  if (drops_text_ && dropped) made.changes.emplace_back(kDropped);
-  return made;
+  if (drops_text_ && dropped) result.changes.emplace_back(kDropped);
+  return result;
 }
 
 Adapted History::retried(Adapted refused, bool add_generation_prompt, const Value& variables,

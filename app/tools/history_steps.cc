@@ -17,8 +17,8 @@ using Items = std::vector<std::pair<Value, Value>>;
 constexpr const char *kGoOn = "Go on.", *kSeen = "OK.";
 
 std::string text_at(const Value& message, const char* name) {
-  const Value* found = message.dict().find(name);
-  return found != nullptr && found->is_string() ? found->text() : "";
+  const Value* match = message.dict().find(name);
+  return match != nullptr && match->is_string() ? match->text() : "";
 }
 
 std::string role_of(const Value& message) { return text_at(message, "role"); }
@@ -44,17 +44,17 @@ std::string joined(const std::string& a, const std::string& b, const char* betwe
 
 // Returns a message with other fields; an undefined value removes its field.
 Value with(const Value& message, Items fields) {
-  Items made;
+  Items result;
   for (const auto& item : message.dict().items) {
     const bool gone = std::any_of(fields.begin(), fields.end(), [&](const auto& field) {
       return field.first.text() == item.first.text() && field.second.is(json::Kind::kUndefined);
     });
-    if (!gone) made.push_back(item);
+    if (!gone) result.push_back(item);
   }
   for (auto& field : fields) {
-    if (!field.second.is(json::Kind::kUndefined)) made.push_back(std::move(field));
+    if (!field.second.is(json::Kind::kUndefined)) result.push_back(std::move(field));
   }
-  return json::make_dict(std::move(made));
+  return json::make_dict(std::move(result));
 }
 
 Value nothing() { return json::undefined(""); }
@@ -82,13 +82,13 @@ Value object_of(const Value& arguments, std::string& rest) {
 // Takes the result of a call out of `results`: that of its id, or the first.
 std::pair<bool, Value> result_of(const Value& call, std::vector<Value>& results, bool by_id) {
   const std::string id = text_at(call, "id");
-  const auto found = std::find_if(results.begin(), results.end(), [&](const Value& result) {
+  const auto match = std::find_if(results.begin(), results.end(), [&](const Value& result) {
     return !by_id || text_at(result, "tool_call_id") == id;
   });
-  if (found == results.end()) return {false, Value()};
-  Value made = *found;
-  results.erase(found);
-  return {true, std::move(made)};
+  if (match == results.end()) return {false, Value()};
+  Value value = *match;
+  results.erase(match);
+  return {true, std::move(value)};
 }
 
 // Whether each result names another of the calls, so that ids tell what belongs together.
@@ -105,7 +105,7 @@ bool named_by_ids(const Values& calls, const Values& results) {
 }  // namespace
 
 Values with_objects(const Values& messages, bool as_text) {
-  Values made;
+  Values values;
   for (const Value& message : messages) {
     Values calls;
     std::string rest;
@@ -131,15 +131,15 @@ Values with_objects(const Values& messages, bool as_text) {
       const Value arguments = as_text ? Value(json::to_json(object)) : object;
       calls.push_back(with(call, {{"function", with(*function, {{"arguments", arguments}})}}));
     }
-    made.push_back(changed ? with(message, {{"content", joined(content_of(message), rest, "\n")},
-                                            {"tool_calls", json::make_list(std::move(calls))}})
-                           : message);
+    values.push_back(changed ? with(message, {{"content", joined(content_of(message), rest, "\n")},
+                                              {"tool_calls", json::make_list(std::move(calls))}})
+                             : message);
   }
-  return made;
+  return values;
 }
 
 Values with_written_calls(const Values& messages, const Family& family) {
-  Values made;
+  Values values;
   for (const Value& message : messages) {
     std::vector<std::pair<std::string, Value>> calls;
     std::string rest;
@@ -150,22 +150,22 @@ Values with_written_calls(const Values& messages, const Family& family) {
       calls.emplace_back(text_at(*function, "name"), object_of(*given, rest));
     }
     if (calls.empty()) {
-      made.push_back(message);
+      values.push_back(message);
       continue;
     }
     const std::string text = joined(content_of(message), rest, "\n");
-    made.push_back(with(message, {{"content", joined(text, family.format->history(calls), "\n")},
-                                  {"tool_calls", nothing()}}));
+    values.push_back(with(message, {{"content", joined(text, family.format->history(calls), "\n")},
+                                    {"tool_calls", nothing()}}));
   }
-  return made;
+  return values;
 }
 
 Values with_one_call_a_turn(const Values& messages) {
-  Values made;
+  Values values;
   for (size_t i = 0; i < messages.size(); ++i) {
     const Values& calls = calls_of(messages[i]);
     if (calls.size() < 2) {
-      made.push_back(messages[i]);
+      values.push_back(messages[i]);
       continue;
     }
     Values results;
@@ -182,26 +182,26 @@ Values with_one_call_a_turn(const Values& messages) {
           fields.emplace_back(name, nothing());
         }
       }
-      made.push_back(with(message, std::move(fields)));
-      auto [found, result] = result_of(calls[k], results, by_id);
-      if (found) made.push_back(std::move(result));
+      values.push_back(with(message, std::move(fields)));
+      auto [exists, result] = result_of(calls[k], results, by_id);
+      if (exists) values.push_back(std::move(result));
     }
-    made.insert(made.end(), results.begin(), results.end());
+    values.insert(values.end(), results.begin(), results.end());
   }
-  return made;
+  return values;
 }
 
 Values with_text_apart(const Values& messages) {
-  Values made;
+  Values values;
   for (const Value& message : messages) {
     if (calls_of(message).empty() || blank(content_of(message))) {
-      made.push_back(message);
+      values.push_back(message);
       continue;
     }
-    made.push_back(turn("assistant", content_of(message)));
-    made.push_back(with(message, {{"content", ""}}));
+    values.push_back(turn("assistant", content_of(message)));
+    values.push_back(with(message, {{"content", ""}}));
   }
-  return made;
+  return values;
 }
 
 Values with_one_system(const Values& messages) {
@@ -209,25 +209,25 @@ Values with_one_system(const Values& messages) {
   if (end - messages.begin() < 2) return messages;
   std::string text;
   for (auto at = messages.begin(); at != end; ++at) text = joined(text, content_of(*at));
-  Values made = {with(messages[0], {{"content", text}})};
-  made.insert(made.end(), end, messages.end());
-  return made;
+  Values values = {with(messages[0], {{"content", text}})};
+  values.insert(values.end(), end, messages.end());
+  return values;
 }
 
 Values with_reminders(const Values& messages) {
-  Values made;
+  Values values;
   bool spoken = false;
   for (const Value& message : messages) {
     const bool system = is_system(message);
     spoken = spoken || !system;
     if (!spoken || !system) {
-      made.push_back(message);
+      values.push_back(message);
     } else if (!blank(content_of(message))) {
-      made.push_back(turn(
+      values.push_back(turn(
           "user", "<system-reminder>\n" + stripped(content_of(message)) + "\n</system-reminder>"));
     }
   }
-  return made;
+  return values;
 }
 
 Values without_system(const Values& messages) {
@@ -235,61 +235,61 @@ Values without_system(const Values& messages) {
   if (end == messages.begin()) return messages;
   std::string text;
   for (auto at = messages.begin(); at != end; ++at) text = joined(text, content_of(*at));
-  Values made(end, messages.end());
-  if (!made.empty() && role_of(made[0]) == "user") {
-    made[0] = with(made[0], {{"content", joined(text, content_of(made[0]))}});
-  } else if (!blank(text) || made.empty()) {
-    made.insert(made.begin(), turn("user", text));
+  Values values(end, messages.end());
+  if (!values.empty() && role_of(values[0]) == "user") {
+    values[0] = with(values[0], {{"content", joined(text, content_of(values[0]))}});
+  } else if (!blank(text) || values.empty()) {
+    values.insert(values.begin(), turn("user", text));
   }
-  return made;
+  return values;
 }
 
 Values without_empty(const Values& messages) {
-  Values made;
+  Values values;
   for (const Value& message : messages) {
     const bool empty = role_of(message) == "assistant" && calls_of(message).empty() &&
                        blank(content_of(message)) && text_at(message, "reasoning_content").empty();
-    if (!empty) made.push_back(message);
+    if (!empty) values.push_back(message);
   }
-  return made;
+  return values;
 }
 
 Values with_joined_turns(const Values& messages) {
-  Values made;
+  Values values;
   for (const Value& message : messages) {
     const std::string role = role_of(message);
-    const bool joins = !made.empty() && role_of(made.back()) == role &&
-                       (role == "user" || (role == "assistant" && calls_of(made.back()).empty()));
+    const bool joins = !values.empty() && role_of(values.back()) == role &&
+                       (role == "user" || (role == "assistant" && calls_of(values.back()).empty()));
     if (!joins) {
-      made.push_back(message);
+      values.push_back(message);
       continue;
     }
-    const Value last = made.back();
+    const Value last = values.back();
     Items fields = {{"content", joined(content_of(last), content_of(message))}};
     for (const char* name : {"reasoning_content", "thinking"}) {
       const std::string text = joined(text_at(last, name), text_at(message, name));
       if (!text.empty()) fields.emplace_back(name, text);
     }
-    made.back() = with(message, std::move(fields));
+    values.back() = with(message, std::move(fields));
   }
-  return made;
+  return values;
 }
 
 Values with_alternate_turns(const Values& messages) {
-  Values made;
+  Values values;
   bool due = true;  // whether the next turn is the user's
   for (const Value& message : messages) {
     const std::string role = role_of(message);
     if (role == "user") {
-      if (!due) made.push_back(turn("assistant", kSeen));
+      if (!due) values.push_back(turn("assistant", kSeen));
       due = false;
     } else if (role == "assistant" && calls_of(message).empty()) {
-      if (due) made.push_back(turn("user", kGoOn));
+      if (due) values.push_back(turn("user", kGoOn));
       due = true;
     }
-    made.push_back(message);
+    values.push_back(message);
   }
-  return made;
+  return values;
 }
 
 }  // namespace wherry::app

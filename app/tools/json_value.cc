@@ -31,9 +31,9 @@ std::optional<std::string> unescaped(std::string_view inner) {
 bool quoted(Scanner& s, const Emit& emit) {
   emit("\"");
   for (Rounds rounds(s); rounds.next();) {
-    const char found = s.until_any("\"\\", emit);
-    if (found == '\0') return false;
-    if (found == '"') break;
+    const char match = s.until_any("\"\\", emit);
+    if (match == '\0') return false;
+    if (match == '"') break;
     emit("\\" + s.take(1));
   }
   emit("\"");
@@ -45,20 +45,20 @@ bool bracketed(Scanner& s, const Emit& emit, std::string_view stop) {
   const std::string special = "\"{}[]" + std::string(stop.substr(0, 1));
   int depth = 0;
   for (Rounds rounds(s); rounds.next(depth);) {
-    const char found = s.until_any(special, emit);
-    if (found == '\0') return false;
-    if (!stop.empty() && found == stop[0]) {
+    const char match = s.until_any(special, emit);
+    if (match == '\0') return false;
+    if (!stop.empty() && match == stop[0]) {
       --s.at;
       if (s.comes(stop)) return false;
       ++s.at;
     }
-    if (found == '"') {
+    if (match == '"') {
       if (!quoted(s, emit)) return false;
       continue;
     }
-    emit(std::string_view(&found, 1));
-    depth += (found == '{' || found == '[') - (found == '}' || found == ']');
-    if (depth <= 0 && std::string_view("{[}]").find(found) != std::string_view::npos) return true;
+    emit(std::string_view(&match, 1));
+    depth += (match == '{' || match == '[') - (match == '}' || match == ']');
+    if (depth <= 0 && std::string_view("{[}]").find(match) != std::string_view::npos) return true;
   }
   return false;
 }
@@ -127,9 +127,9 @@ bool json_value(Scanner& s, const Emit& emit, std::string_view stop) {
 bool json_unquoted(Scanner& s, const Emit& emit) {
   ++s.at;
   for (Rounds rounds(s); rounds.next();) {
-    const char found = s.until_any("\"\\", emit);
-    if (found == '\0') return false;
-    if (found == '"') break;
+    const char match = s.until_any("\"\\", emit);
+    if (match == '\0') return false;
+    if (match == '"') break;
     emit(meant(s));
   }
   return true;

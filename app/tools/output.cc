@@ -60,12 +60,12 @@ void Output::arguments(std::string_view text) {
   if (s_.live() && !text.empty()) append(parts_, {Kind::kCallArguments, std::string(text), calls_});
 }
 
-void Output::end(bool whole) {
-  if (s_.live()) close(whole);
+void Output::end(bool complete) {
+  if (s_.live()) close(complete);
 }
 
-void Output::close(bool whole) {
-  append(parts_, {Kind::kCallEnd, "", calls_, "", "", whole});
+void Output::close(bool complete) {
+  append(parts_, {Kind::kCallEnd, "", calls_, "", "", complete});
   ++calls_;
   open_ = false;
 }

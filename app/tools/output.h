@@ -24,7 +24,7 @@ struct Part {
   std::string text{};        // content of text, reasoning and arguments
   size_t index = 0;          // index of the call
   std::string id{}, name{};  // id of the call, name of the tool; for kCallBegin
-  bool whole = true;         // for kCallEnd: false if the output ended within the arguments
+  bool complete = true;      // for kCallEnd: false if the output ended within the arguments
   bool custom = false;       // whether the call is of a custom tool, and the arguments its input
 };
 
@@ -48,7 +48,7 @@ class Output {
   // Begins a call, and ends the reasoning. The attempts that are running have succeeded.
   void begin(const std::string& name, const std::string& id = "");
   void arguments(std::string_view text);  // adds JSON to the call's arguments
-  void end(bool whole = true);            // ends the call
+  void end(bool complete = true);         // ends the call
   void finish();                          // ends the output, after the readers
   std::vector<Part> take() { return std::exchange(parts_, {}); }  // returns the new parts
 
@@ -68,7 +68,7 @@ class Output {
 
  private:
   void change(bool thinks);
-  void close(bool whole);
+  void close(bool complete);
 
   Scanner& s_;
   std::vector<Part> parts_;  // adjacent parts of the same kind are merged

@@ -25,15 +25,16 @@ void OutputParser::read() {
 // call within the reasoning ends it, too, although the closing mark may still follow.
 void OutputParser::think() {
   if (reading_.opened) out_.think();
-  const bool found = s_.attempt([this] {
+  const bool matched = s_.attempt([this] {
     s_.space();
     return s_.accept(reading_.thoughts->begin);
   });
-  if (!reading_.opened && !found) return;
+  if (!reading_.opened && !matched) return;
   out_.think();
   const Format* format = reading_.family != nullptr ? reading_.family->format.get() : nullptr;
   const auto marks = s_.kept([&] {
-    const bool may_call = format != nullptr && !reading_.family->channels && !reading_.tools.held;
+    const bool may_call =
+        format != nullptr && !reading_.family->channels && !reading_.tools.constrained;
     Texts texts = may_call ? format->begins() : Texts();
     texts.insert(texts.begin(), reading_.thoughts->end);
     return Marks(std::move(texts));

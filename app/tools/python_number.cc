@@ -19,31 +19,31 @@ int value_of(char digit) {
 // Returns a number without its underscores; nothing if one is not between two digits.
 std::optional<std::string> joined_digits(std::string_view text, int base) {
   const auto digit = [&](size_t i) { return i < text.size() && value_of(text[i]) < base; };
-  std::string made;
+  std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
-      made += text[i];
+      result += text[i];
     } else if (i == 0 || !digit(i - 1) || !digit(i + 1)) {
       return std::nullopt;
     }
   }
-  return made;
+  return result;
 }
 
 // Returns an integer of any length in decimal.
 std::string in_decimal(const std::string& digits, int base) {
-  std::string made = "0";  // decimal digits, the least significant first
+  std::string result = "0";  // decimal digits, the least significant first
   for (const char digit : digits) {
     int carry = value_of(digit);
-    for (char& place : made) {
+    for (char& place : result) {
       carry += (place - '0') * base;
       place = static_cast<char>('0' + carry % 10);
       carry /= 10;
     }
-    for (; carry > 0; carry /= 10) made += static_cast<char>('0' + carry % 10);
+    for (; carry > 0; carry /= 10) result += static_cast<char>('0' + carry % 10);
   }
-  std::reverse(made.begin(), made.end());
-  return made;
+  std::reverse(result.begin(), result.end());
+  return result;
 }
 
 // Parses an integer as Python's int(text, 0) does. It also accepts leading zeros of decimal
@@ -60,8 +60,8 @@ std::optional<std::string> integer(std::string_view text, bool negative) {
   for (const char digit : *digits) {
     if (value_of(digit) >= base) return std::nullopt;
   }
-  const std::string made = in_decimal(*digits, base);
-  return (negative && made != "0" ? "-" : "") + made;
+  const std::string result = in_decimal(*digits, base);
+  return (negative && result != "0" ? "-" : "") + result;
 }
 
 // Parses a finite number without a sign as Python's float(text) does.
@@ -82,8 +82,8 @@ std::optional<std::string> real(std::string_view text, bool negative) {
 std::optional<std::string> python_number(std::string_view word) {
   const bool negative = !word.empty() && word[0] == '-';
   if (negative || (!word.empty() && word[0] == '+')) word.remove_prefix(1);
-  const std::optional<std::string> whole = integer(word, negative);
-  return whole ? whole : real(word, negative);
+  const std::optional<std::string> integer_text = integer(word, negative);
+  return integer_text ? integer_text : real(word, negative);
 }
 
 }  // namespace wherry::app

@@ -47,10 +47,10 @@ std::string of_word(const std::string& word) {
 bool marked(Scanner& s, const Emit& emit, const std::string& quote) {
   emit("\"");
   const auto mark = s.kept([&] { return Marks({quote}); });
-  const bool found =
+  const bool matched =
       s.until(*mark, [&](std::string_view text) { emit(json_escaped(text)); }).has_value();
-  if (found) emit("\"");
-  return found;
+  if (matched) emit("\"");
+  return matched;
 }
 
 // Consumes an escape after its backslash; returns its text, or the escape itself if it is unknown.
@@ -70,9 +70,9 @@ std::string python_escape(Scanner& s) {
   const std::string digits = s.match(hex, hex, kMostMatched, size);
   const auto code = static_cast<char32_t>(std::strtoul(digits.c_str(), nullptr, 16));
   if (digits.empty() || code > 0x10FFFF) return "\\" + letter + digits;
-  std::string made;
-  append_character(made, code);
-  return made;
+  std::string result;
+  append_character(result, code);
+  return result;
 }
 
 // Reads on after a quote; returns whether the quote belongs to the content of its string, because
@@ -104,9 +104,9 @@ bool python_string(Scanner& s, const Emit& emit, char quote, bool argument) {
   const std::string special = {quote, '\\'};
   const Emit escaped = [&](std::string_view text) { emit(json_escaped(text)); };
   for (Rounds rounds(s); rounds.next();) {
-    const char found = s.until_any(special, escaped);
-    if (found == '\0') return false;
-    if (found == '\\') {
+    const char match = s.until_any(special, escaped);
+    if (match == '\0') return false;
+    if (match == '\\') {
       escaped(python_escape(s));
     } else if (s.look([&] { return goes_on(s, argument); })) {
       escaped(std::string(1, quote));
@@ -120,9 +120,9 @@ bool python_string(Scanner& s, const Emit& emit, char quote, bool argument) {
 
 // Reads a dictionary's key, or an item of a set; nothing if the text ends within it.
 std::optional<std::string> key(Scanner& s, const std::string& quote) {
-  const auto made = s.kept_text();
-  if (!value(s, s.to(made), quote, kDeepestLiteral, false)) return std::nullopt;
-  return *made;
+  const auto result = s.kept_text();
+  if (!value(s, s.to(result), quote, kDeepestLiteral, false)) return std::nullopt;
+  return *result;
 }
 
 // Reads a list, tuple, set or dictionary after its opening bracket; returns whether it is complete.
@@ -203,15 +203,15 @@ bool python_value(Scanner& s, const Emit& emit, const std::string& quote) {
 
 bool python_argument(Scanner& s, const Emit& emit) { return value(s, emit, "", 0, true); }
 
-std::optional<std::string> python_whole(std::string_view text) {
+std::optional<std::string> complete_python_value(std::string_view text) {
   if (text.empty() || closing(static_cast<unsigned char>(text[0])) == '\0') return std::nullopt;
   Scanner s;
   s.feed(text);
   s.end();
-  std::string made;
-  const bool found = python_value(s, [&](std::string_view piece) { made += piece; }, "");
-  if (!found || s.at != text.size() || !is_json(made)) return std::nullopt;
-  return made;
+  std::string result;
+  const bool matched = python_value(s, [&](std::string_view piece) { result += piece; }, "");
+  if (!matched || s.at != text.size() || !is_json(result)) return std::nullopt;
+  return result;
 }
 
 }  // namespace wherry::app

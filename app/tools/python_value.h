@@ -22,7 +22,7 @@ bool python_value(Scanner& s, const Emit& emit, const std::string& quote);
 bool python_argument(Scanner& s, const Emit& emit);
 
 // Converts a text that is one list, tuple, set or dictionary to JSON; nothing for other texts.
-std::optional<std::string> python_whole(std::string_view text);
+std::optional<std::string> complete_python_value(std::string_view text);
 
 // Converts a number in Python syntax, such as "0x1F", "1_000" or ".5", to JSON; nothing if it is
 // invalid.

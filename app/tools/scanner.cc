@@ -17,25 +17,25 @@ Marks::Marks(Texts texts) : texts_(std::move(texts)) {
 }
 
 // Returns the longest mark that `text` begins with, unless `text` may become a longer one.
-Marks::Found Marks::at(std::string_view text, bool ended) const {
-  Found found;
+Marks::Match Marks::at(std::string_view text, bool ended) const {
+  Match match;
   for (size_t i = 0; i < texts_.size(); ++i) {
     const std::string& mark = texts_[i];
     if (text.size() < mark.size()) {
       if (!ended && begins_with(mark, text)) return {std::nullopt, true};
     } else if (begins_with(text, mark) &&
-               (!found.mark || mark.size() > texts_[*found.mark].size())) {
-      found.mark = i;
+               (!match.mark || mark.size() > texts_[*match.mark].size())) {
+      match.mark = i;
     }
   }
-  return found;
+  return match;
 }
 
-size_t Marks::next(std::string_view text, size_t from, bool ended, Found& found) const {
+size_t Marks::next(std::string_view text, size_t from, bool ended, Match& match) const {
   for (; from < text.size(); ++from) {
     if (!begins_[static_cast<unsigned char>(text[from])]) continue;
-    found = at(text.substr(from), ended);
-    if (found.mark || found.unsure) break;
+    match = at(text.substr(from), ended);
+    if (match.mark || match.unsure) break;
   }
   return from;
 }
@@ -48,7 +48,7 @@ void Scanner::feed(std::string_view piece) {
 
 void Scanner::begin_run() {
   repeating_ = std::exchange(waiting_, false);
-  held_ = std::string::npos;
+  first_return_ = std::string::npos;
   step_ = at = 0;
 }
 
@@ -60,7 +60,7 @@ void Scanner::go_on() {
 void Scanner::wait() {
   waiting_ = true;
   open_ = at;
-  keep_ = std::min(held_, at);
+  keep_ = std::min(first_return_, at);
 }
 
 // Returns whether a literal is next; nothing if more text has to arrive to know it.
@@ -106,9 +106,9 @@ char32_t Scanner::space() {
 
 bool Scanner::accept(std::string_view literal) {
   return answer(false, [&] {
-    const std::optional<bool> found = begins(literal);
-    if (found.value_or(false)) at += literal.size();
-    return found;
+    const std::optional<bool> match = begins(literal);
+    if (match.value_or(false)) at += literal.size();
+    return match;
   });
 }
 
@@ -127,13 +127,13 @@ std::optional<size_t> Scanner::until(const Marks& marks, const Emit& emit) {
   using Index = std::optional<size_t>;
   return answer(Index(), [&]() -> std::optional<Index> {
     const std::string_view left = rest();
-    Marks::Found found;
-    const size_t size = marks.next(left, 0, ended_, found);
+    Marks::Match match;
+    const size_t size = marks.next(left, 0, ended_, match);
     at += size;
-    if (found.mark) at += marks[*found.mark].size();
+    if (match.mark) at += marks[*match.mark].size();
     emit(left.substr(0, size));
-    if (!found.mark && !ended_) return std::nullopt;
-    return found.mark;
+    if (!match.mark && !ended_) return std::nullopt;
+    return match.mark;
   });
 }
 
@@ -141,11 +141,11 @@ char Scanner::until_any(const std::string& chars, const Emit& emit) {
   return answer('\0', [&]() -> std::optional<char> {
     const std::string_view left = rest();
     const size_t size = std::min(left.find_first_of(chars), left.size());
-    const bool found = size < left.size();
-    at += size + found;
+    const bool matched = size < left.size();
+    at += size + matched;
     emit(left.substr(0, size));
-    if (!found && !ended_) return std::nullopt;
-    return found ? left[size] : '\0';
+    if (!matched && !ended_) return std::nullopt;
+    return matched ? left[size] : '\0';
   });
 }
 

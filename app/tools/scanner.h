@@ -42,16 +42,16 @@ class Marks {
   const std::string& operator[](size_t i) const { return texts_[i]; }
 
   // What begins at a position: the mark with an index, or a text that may become a longer mark.
-  struct Found {
+  struct Match {
     std::optional<size_t> mark;
     bool unsure = false;
   };
   // Returns the first position at or after `from` where a mark begins, or may begin unless `ended`;
   // text.size() if there is none. Of several marks at one position, the longest wins.
-  size_t next(std::string_view text, size_t from, bool ended, Found& found) const;
+  size_t next(std::string_view text, size_t from, bool ended, Match& match) const;
 
  private:
-  Found at(std::string_view text, bool ended) const;
+  Match at(std::string_view text, bool ended) const;
 
   Texts texts_;
   std::bitset<256> begins_;  // first bytes of the marks
@@ -101,8 +101,8 @@ class Scanner {
   template <typename Make>
   auto kept(Make make) {
     using Kept = std::shared_ptr<decltype(make())>;
-    const auto made = [&] { return std::make_shared<decltype(make())>(make()); };
-    return waiting_ ? made() : answer(Kept(), [&] { return std::optional<Kept>(made()); });
+    const auto result = [&] { return std::make_shared<decltype(make())>(make()); };
+    return waiting_ ? result() : answer(Kept(), [&] { return std::optional<Kept>(result()); });
   }
   std::shared_ptr<std::string> kept_text() {
     return kept([] { return std::string(); });
@@ -118,36 +118,36 @@ class Scanner {
   template <typename Reader>
   bool attempt(Reader reader) {
     const size_t start = at;
-    const bool found = held(reader);
-    if (!found) at = start;
-    return found;
+    const bool matched = pinned(reader);
+    if (!matched) at = start;
+    return matched;
   }
   // The same, but always restores the position.
   template <typename Reader>
   bool look(Reader reader) {
     const size_t start = at;
-    const bool found = held(reader);
+    const bool matched = pinned(reader);
     at = start;
-    return found;
+    return matched;
   }
   // Declares that the attempts that are running will succeed, so that read text can be dropped.
-  void release() { held_ = std::string::npos; }
+  void release() { first_return_ = std::string::npos; }
 
  private:
   friend class Rounds;
   struct Step {
-    size_t at;        // position after the answer
-    std::any answer;  // for Rounds, the state of the loop
-    size_t held = 0;  // for Rounds, held_
+    size_t at;                // position after the answer
+    std::any answer;          // for Rounds, the state of the loop
+    size_t first_return = 0;  // for Rounds, held_
   };
 
   template <typename Reader>
-  bool held(Reader reader) {
-    const size_t before = held_;
-    held_ = std::min(held_, at);
-    const bool found = reader();
-    if (held_ != std::string::npos) held_ = before;  // released attempts stay so
-    return found;
+  bool pinned(Reader reader) {
+    const size_t before = first_return_;
+    first_return_ = std::min(first_return_, at);
+    const bool matched = reader();
+    if (first_return_ != std::string::npos) first_return_ = before;  // released attempts stay so
+    return matched;
   }
 
   // Answers a question from the journal or by `attempt`, which returns nothing if more text has to
@@ -161,14 +161,14 @@ class Scanner {
       return std::any_cast<const Answer&>(step.answer);
     }
     go_on();
-    std::optional<Answer> found = attempt();
-    if (!found) {
+    std::optional<Answer> match = attempt();
+    if (!match) {
       wait();
       return nothing;
     }
-    journal_.push_back({at, *found});
+    journal_.push_back({at, *match});
     ++step_;
-    return *std::move(found);
+    return *std::move(match);
   }
   void go_on();
   void wait();
@@ -183,10 +183,10 @@ class Scanner {
   size_t dropped_ = 0;  // length of the text that is not needed any more
   bool ended_ = false;  // whether no more text will arrive
   bool waiting_ = false;
-  bool repeating_ = false;           // whether answers come from the journal
-  size_t open_ = 0;                  // position at the open question
-  size_t keep_ = 0;                  // position from which on the text is needed
-  size_t held_ = std::string::npos;  // first position to which an attempt may return
+  bool repeating_ = false;                   // whether answers come from the journal
+  size_t open_ = 0;                          // position at the open question
+  size_t keep_ = 0;                          // position from which on the text is needed
+  size_t first_return_ = std::string::npos;  // first position to which an attempt may return
   std::vector<Step> journal_;
   size_t step_ = 0;  // index of the next question in the journal
 };
@@ -205,13 +205,13 @@ class Rounds {
       if (step_ < s_.journal_.size()) {
         const Scanner::Step& step = s_.journal_[step_];
         s_.at = step.at;
-        s_.held_ = step.held;
+        s_.first_return_ = step.first_return;
         state = std::any_cast<const State&>(step.answer);
         return true;
       }
     }
     s_.journal_.resize(step_);
-    s_.journal_.push_back({s_.at, state, s_.held_});
+    s_.journal_.push_back({s_.at, state, s_.first_return_});
     s_.step_ = step_ + 1;
     return true;
   }

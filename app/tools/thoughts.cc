@@ -23,12 +23,12 @@ bool Thoughts::closed(std::string_view prompt) const { return ends_with(prompt, 
 
 std::optional<Thoughts> thoughts_of(std::string_view chat_template) {
   static const std::vector<Thoughts> kMarks = [] {
-    std::vector<Thoughts> made;
+    std::vector<Thoughts> thoughts;
     const json::Value data = json::from_json(data::kReasoningMarks);
     for (const json::Value& row : data.items()) {
-      made.push_back({row.dict().find("begin")->text(), row.dict().find("end")->text()});
+      thoughts.push_back({row.dict().find("begin")->text(), row.dict().find("end")->text()});
     }
-    return made;
+    return thoughts;
   }();
   for (const Thoughts& marks : kMarks) {
     if (chat_template.find(marks.end) != chat_template.npos) return marks;

@@ -91,7 +91,7 @@ bool is_well_formed(std::string_view text) {
       continue;
     }
     Utf8Part part = part_at(text, at);
-    if (!part.whole) return false;
+    if (!part.complete) return false;
     at += part.length;
   }
   return true;
@@ -102,16 +102,16 @@ std::string well_formed(std::string_view text) {
   repaired.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const Utf8Part part = part_at(text, at);
-    repaired += part.whole ? text.substr(at, part.length) : kReplacement;
+    repaired += part.complete ? text.substr(at, part.length) : kReplacement;
     at += part.length;
   }
   return repaired;
 }
 
 std::string Utf8Stream::decode(std::string_view bytes, bool final) {
-  std::string joined = std::move(held_);
+  std::string joined = std::move(kept_);
   joined += bytes;
-  held_.clear();
+  kept_.clear();
   std::string out;
   out.reserve(joined.size());
   for (size_t at = 0; at < joined.size();) {
@@ -121,10 +121,10 @@ std::string Utf8Stream::decode(std::string_view bytes, bool final) {
     bool surrogate =
         joined.size() - at == 2 && joined[at] == '\xED' && is_continuation(joined[at + 1]);
     if ((part.cut || surrogate) && !final) {
-      held_ = joined.substr(at);
+      kept_ = joined.substr(at);
       break;
     }
-    if (part.whole) {
+    if (part.complete) {
       out.append(joined, at, part.length);
     } else {
       for (size_t i = 0; i < (each_byte_ ? part.length : 1); ++i) out += kReplacement;

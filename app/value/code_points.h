@@ -54,7 +54,7 @@ size_t skip_right(std::string_view text, const std::string_view* chars = nullptr
 // replaces (Unicode, table 3-7), complete or cut off by the end of the text.
 struct Utf8Part {
   size_t length;
-  bool whole;
+  bool complete;
   bool cut;  // whether further bytes could complete the character
 };
 Utf8Part part_at(std::string_view text, size_t at);
@@ -75,7 +75,7 @@ class Utf8Stream {
   std::string decode(std::string_view bytes, bool final);
 
   bool each_byte_;
-  std::string held_;
+  std::string kept_;
 };
 
 }  // namespace wherry::unicode

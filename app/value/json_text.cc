@@ -39,12 +39,12 @@ class Writer {
     }
   }
 
-  std::string take() { return std::move(made_); }
+  std::string take() { return std::move(text_); }
 
  private:
   void add(std::string_view text) {
-    made_ += text;
-    if (check_) check_(made_.size() / 4);  // a character has at most 4 bytes
+    text_ += text;
+    if (check_) check_(text_.size() / 4);  // a character has at most 4 bytes
   }
 
   static std::string number(double value) {
@@ -60,23 +60,23 @@ class Writer {
   }
 
   void quote(std::string_view text) {
-    made_ += '"';
+    text_ += '"';
     for (size_t at = 0; at < text.size();) {
       const size_t start = at;
       while (at < text.size() && plain(text[at])) ++at;
       if (at > start) {
-        made_.append(text, start, at - start);
+        text_.append(text, start, at - start);
         continue;
       }
       const char32_t code = unicode::next_code_point(text, at);
       static constexpr std::string_view kLetters = "bfnrt", kMeant = "\b\f\n\r\t";
-      const size_t found = code < 128 ? kMeant.find(static_cast<char>(code)) : kMeant.npos;
+      const size_t match = code < 128 ? kMeant.find(static_cast<char>(code)) : kMeant.npos;
       if (code == '"' || code == '\\') {
-        made_ += '\\';
-        made_ += static_cast<char>(code);
-      } else if (found != kMeant.npos) {
-        made_ += '\\';
-        made_ += kLetters[found];
+        text_ += '\\';
+        text_ += static_cast<char>(code);
+      } else if (match != kMeant.npos) {
+        text_ += '\\';
+        text_ += kLetters[match];
       } else {
         escape(code);
       }
@@ -93,25 +93,25 @@ class Writer {
     } else {
       std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(code));
     }
-    made_ += text;
+    text_ += text;
   }
 
   void line(int level) {
     if (!style_.indent) return;
-    made_ += '\n';
-    for (int i = 0; i < level; ++i) made_ += *style_.indent;
+    text_ += '\n';
+    for (int i = 0; i < level; ++i) text_ += *style_.indent;
   }
 
   // Writes the separator before an item. With an indent, Python's default separator has no space
   // before the line break.
   void between(bool first, int level) {
-    if (!first) made_ += style_.comma;
+    if (!first) text_ += style_.comma;
     line(level);
   }
 
   void list(const Values& items, int level) {
     if (items.empty()) return add("[]");
-    made_ += '[';
+    text_ += '[';
     bool first = true;
     for (const Value& item : items) {
       between(std::exchange(first, false), level + 1);
@@ -147,12 +147,12 @@ class Writer {
         return compare(a->first, b->first, "<") < 0;
       });
     }
-    made_ += '{';
+    text_ += '{';
     bool first = true;
     for (const auto* item : items) {
       between(std::exchange(first, false), level + 1);
       quote(key(item->first));
-      made_ += style_.colon;
+      text_ += style_.colon;
       write(item->second, level + 1);
     }
     line(level);
@@ -161,7 +161,7 @@ class Writer {
 
   const JsonStyle& style_;
   const std::function<void(size_t)>& check_;
-  std::string made_;
+  std::string text_;
 };
 
 // Builds the values of a text that json_error() has accepted.

@@ -11,32 +11,32 @@ namespace wherry::json {
 
 namespace {
 
-void append_escaped(std::string& made, char32_t code) {
+void append_escaped(std::string& result, char32_t code) {
   char text[12];
   const char* form = code <= 0xFF ? "\\x%02x" : code <= 0xFFFF ? "\\u%04x" : "\\U%08x";
   std::snprintf(text, sizeof text, form, static_cast<unsigned>(code));
-  made += text;
+  result += text;
 }
 
 // Returns the items as text between brackets.
 std::string listed(const Values& items, const char* open, const char* close) {
-  std::string made = open;
-  for (size_t i = 0; i < items.size(); ++i) made += (i ? ", " : "") + repr(items[i]);
-  return made + close;
+  std::string result = open;
+  for (size_t i = 0; i < items.size(); ++i) result += (i ? ", " : "") + repr(items[i]);
+  return result + close;
 }
 
 std::string dict_text(const Dict& dict) {
-  std::string made = "{";
+  std::string result = "{";
   for (const auto& [key, value] : dict.items) {
-    if (made.size() > 1) made += ", ";
-    made += repr(key) + ": " + repr(value);
+    if (result.size() > 1) result += ", ";
+    result += repr(key) + ": " + repr(value);
   }
-  return made + "}";
+  return result + "}";
 }
 
 std::string range_text(const Range& range) {
-  std::string made = "range(" + std::to_string(range.start) + ", " + std::to_string(range.stop);
-  return made + (range.step == 1 ? ")" : ", " + std::to_string(range.step) + ")");
+  std::string result = "range(" + std::to_string(range.start) + ", " + std::to_string(range.stop);
+  return result + (range.step == 1 ? ")" : ", " + std::to_string(range.step) + ")");
 }
 
 std::string view_text(const Value& value) {
@@ -71,47 +71,47 @@ std::string float_text(double value) {
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   if (value == 0) return std::signbit(value) ? "-0.0" : "0.0";
   int exponent = 0;
-  std::string digits = shortest_digits(std::fabs(value), exponent), made;
+  std::string digits = shortest_digits(std::fabs(value), exponent), decimal;
   const int count = static_cast<int>(digits.size());
   if (exponent < -4 || exponent >= 16) {
-    made = digits.substr(0, 1) + (count > 1 ? "." + digits.substr(1) : "");
+    decimal = digits.substr(0, 1) + (count > 1 ? "." + digits.substr(1) : "");
     char text[16];
     std::snprintf(text, sizeof text, "e%c%02d", exponent < 0 ? '-' : '+', std::abs(exponent));
-    made += text;
+    decimal += text;
   } else if (exponent < 0) {
-    made = "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+    decimal = "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   } else if (exponent + 1 >= count) {
-    made = digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
+    decimal = digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
   } else {
-    made = digits.substr(0, exponent + 1) + "." + digits.substr(exponent + 1);
+    decimal = digits.substr(0, exponent + 1) + "." + digits.substr(exponent + 1);
   }
-  return (value < 0 ? "-" : "") + made;
+  return (value < 0 ? "-" : "") + decimal;
 }
 
 std::string repr_text(std::string_view text) {
   const bool doubled =
       text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char quote = doubled ? '"' : '\'';
-  std::string made(1, quote);
+  std::string result(1, quote);
   for (size_t at = 0; at < text.size();) {
     const size_t start = at;
     const char32_t code = unicode::next_code_point(text, at);
     if (code == '\\' || code == static_cast<char32_t>(quote)) {
-      made += '\\';
-      made += static_cast<char>(code);
+      result += '\\';
+      result += static_cast<char>(code);
     } else if (code == '\n') {
-      made += "\\n";
+      result += "\\n";
     } else if (code == '\r') {
-      made += "\\r";
+      result += "\\r";
     } else if (code == '\t') {
-      made += "\\t";
+      result += "\\t";
     } else if (unicode::is_printable(code)) {
-      made += text.substr(start, at - start);
+      result += text.substr(start, at - start);
     } else {
-      append_escaped(made, code);
+      append_escaped(result, code);
     }
   }
-  return made + quote;
+  return result + quote;
 }
 
 std::string to_string(const Value& value) {

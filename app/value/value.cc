@@ -48,18 +48,18 @@ size_t mixed(size_t a, size_t b) { return (a ^ (b + 0x9E3779B97F4A7C15ull + (a <
 void fail(const std::string& message) { throw Failure(message); }
 
 Value::Value(std::string text) : kind_(Kind::kString), int_(0) {
-  auto made = std::make_shared<Str>();
-  made->chars = unicode::count_code_points(text);
-  made->text = std::move(text);
-  object_ = std::move(made);
+  auto result = std::make_shared<Str>();
+  result->chars = unicode::count_code_points(text);
+  result->text = std::move(text);
+  object_ = std::move(result);
 }
 
 Value Value::markup(std::string text) {
-  auto made = std::make_shared<Str>();
-  made->chars = unicode::count_code_points(text);
-  made->text = std::move(text);
-  made->markup = true;
-  return Value(Kind::kString, std::move(made));
+  auto result = std::make_shared<Str>();
+  result->chars = unicode::count_code_points(text);
+  result->text = std::move(text);
+  result->markup = true;
+  return Value(Kind::kString, std::move(result));
 }
 
 bool Value::is_markup() const { return is_string() && as<Str>().markup; }
@@ -70,23 +70,23 @@ Value like(const Value& origin, std::string text) {
 
 std::string escaped(const Value& value) {
   if (value.is_markup()) return value.text();
-  std::string made;
+  std::string result;
   for (char c : to_string(value)) {
     if (c == '&') {
-      made += "&amp;";
+      result += "&amp;";
     } else if (c == '<') {
-      made += "&lt;";
+      result += "&lt;";
     } else if (c == '>') {
-      made += "&gt;";
+      result += "&gt;";
     } else if (c == '"') {
-      made += "&#34;";
+      result += "&#34;";
     } else if (c == '\'') {
-      made += "&#39;";
+      result += "&#39;";
     } else {
-      made += c;
+      result += c;
     }
   }
-  return made;
+  return result;
 }
 
 const std::string& Value::text() const {
@@ -180,9 +180,9 @@ const Value* Namespace::find(std::string_view name) const {
 }
 
 void Namespace::set(std::string_view name, const Value& value) const {
-  for (auto& [key, held] : attributes) {
+  for (auto& [key, present] : attributes) {
     if (key == name) {
-      held = value;
+      present = value;
       return;
     }
   }
@@ -192,10 +192,10 @@ void Namespace::set(std::string_view name, const Value& value) const {
 namespace {
 
 std::shared_ptr<List> list_of(Values items) {
-  auto made = std::make_shared<List>();
-  for (const Value& item : items) made->holds(item);
-  made->items = std::move(items);
-  return made;
+  auto result = std::make_shared<List>();
+  for (const Value& item : items) result->holds(item);
+  result->items = std::move(items);
+  return result;
 }
 
 }  // namespace
@@ -204,15 +204,15 @@ Value make_list(Values items) { return Value(Kind::kList, list_of(std::move(item
 Value make_tuple(Values items) { return Value(Kind::kTuple, list_of(std::move(items))); }
 
 Value make_dict(std::vector<std::pair<Value, Value>> items) {
-  auto made = std::make_shared<Dict>();
-  for (auto& [key, value] : items) made->set(key, std::move(value));
-  return Value(Kind::kDict, std::move(made));
+  auto result = std::make_shared<Dict>();
+  for (auto& [key, value] : items) result->set(key, std::move(value));
+  return Value(Kind::kDict, std::move(result));
 }
 
 Value undefined_because(const std::string& message) {
-  auto made = std::make_shared<Missing>();
-  made->message = message;
-  return Value(Kind::kUndefined, std::move(made));
+  auto result = std::make_shared<Missing>();
+  result->message = message;
+  return Value(Kind::kUndefined, std::move(result));
 }
 
 void use(const Value& value) {
@@ -343,9 +343,9 @@ size_t hash_of(const Value& value) {
     case Kind::kString:
       return std::hash<std::string>()(value.text());
     case Kind::kTuple: {
-      size_t made = 1;
-      for (const Value& item : value.items()) made = mixed(made, hash_of(item));
-      return made;
+      size_t result = 1;
+      for (const Value& item : value.items()) result = mixed(result, hash_of(item));
+      return result;
     }
     case Kind::kUndefined:
     case Kind::kNone:
@@ -365,18 +365,18 @@ namespace {
 
 constexpr int kDeepestNamespace = 50;
 // Upper bound on counted characters, because shared values are traversed repeatedly.
-constexpr size_t kMostHeld = size_t{1} << 26;
+constexpr size_t kMostInNamespaces = size_t{1} << 26;
 
 // Computes the current size of a namespace, or of a container with namespaces; `inside` counts the
 // enclosing namespaces.
-size_t held(const Value& value, int inside) {
-  if (value.is(Kind::kView)) return held(value.as<View>().of, inside);
+size_t size_of_open(const Value& value, int inside) {
+  if (value.is(Kind::kView)) return size_of_open(value.as<View>().of, inside);
   size_t size = value.is(Kind::kNamespace) ? kScalar : 2;
   auto add = [&](const Value& part, size_t more) {
-    size += more + (is_open(part) ? held(part, inside) : size_of(part));
-    if (size > kMostHeld) {
+    size += more + (is_open(part) ? size_of_open(part, inside) : size_of(part));
+    if (size > kMostInNamespaces) {
       fail("it makes a value of " + std::to_string(size) + " characters; at most " +
-           std::to_string(kMostHeld) + " are made of namespaces");
+           std::to_string(kMostInNamespaces) + " are made of namespaces");
     }
   };
   if (value.is(Kind::kNamespace)) {
@@ -393,7 +393,7 @@ size_t held(const Value& value, int inside) {
 }  // namespace
 
 size_t size_of(const Value& value) {
-  if (is_open(value)) return held(value, 0);
+  if (is_open(value)) return size_of_open(value, 0);
   switch (value.kind()) {
     case Kind::kString:
       return value.chars();

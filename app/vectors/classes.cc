@@ -12,13 +12,13 @@ namespace wherry::app {
 namespace {
 
 Value classified(size_t index, const Floats& logits, const Head& head) {
-  const std::vector<double> found = probabilities(logits, head.activation);
-  const auto best = std::max_element(found.begin(), found.end()) - found.begin();
-  Values probs(found.begin(), found.end());
+  const std::vector<double> matches = probabilities(logits, head.activation);
+  const auto best = std::max_element(matches.begin(), matches.end()) - matches.begin();
+  Values probs(matches.begin(), matches.end());
   return json::make_dict({{"index", Value::size(index)},
                           {"label", head.labels.at(static_cast<size_t>(best))},
                           {"probs", json::make_list(std::move(probs))},
-                          {"num_classes", Value::size(found.size())}});
+                          {"num_classes", Value::size(matches.size())}});
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ VectorPlan class_plan(const Value& request, const VectorModel& model, const Gone
     plan.embed(texts.of_text(inputs[i], inputs.size() > 1 ? item("input", i) : "input"));
   }
   const Value usage = plan.usage();
-  plan.whole = [fields, usage, &model](const std::vector<VectorResult>& results) {
+  plan.complete = [fields, usage, &model](const std::vector<VectorResult>& results) {
     Values data;
     for (size_t i = 0; i < results.size(); ++i) {
       data.push_back(classified(i, results[i].values, model.head));

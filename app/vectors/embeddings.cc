@@ -17,7 +17,7 @@ const std::string& prompt_of(const Fields& fields, const Head& head) {
   if (!fields.has("prompt_name") && !head.default_prompt) return kNone;
   const std::string name =
       fields.has("prompt_name") ? fields.text("prompt_name") : *head.default_prompt;
-  if (const std::string* found = head.prompt(name)) return *found;
+  if (const std::string* match = head.prompt(name)) return *match;
   std::string known;
   for (const auto& one : head.prompts) known += (known.empty() ? "'" : ", '") + one.first + "'";
   throw RequestError(
@@ -94,7 +94,7 @@ VectorPlan embedding_plan(const Value& request, const VectorModel& model, const 
                                      : texts.of_ids(inputs[i], where));
   }
   const Value usage = plan.usage();
-  plan.whole = [fields, usage, &model](const std::vector<VectorResult>& results) {
+  plan.complete = [fields, usage, &model](const std::vector<VectorResult>& results) {
     const bool base64 = fields->text("encoding_format") == "base64";
     const auto dimensions = static_cast<size_t>(fields->integer("dimensions").value_or(0));
     Values data;

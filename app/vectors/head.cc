@@ -35,38 +35,38 @@ int32_t token_of(const Fields& fields, const char* name, int32_t otherwise) {
 }  // namespace
 
 const std::string* Head::prompt(const std::string& name) const {
-  const auto found = std::find_if(prompts.begin(), prompts.end(),
+  const auto match = std::find_if(prompts.begin(), prompts.end(),
                                   [&](const auto& prompt) { return prompt.first == name; });
-  return found == prompts.end() ? nullptr : &found->second;
+  return match == prompts.end() ? nullptr : &match->second;
 }
 
 Head read_head(const Value& json, const std::string& path) {
-  Head made;
-  if (json.dict().items.empty()) return made;
+  Head head;
+  if (json.dict().items.empty()) return head;
   const Fields fields(json);
-  made.kind = kind_of(fields, path);
-  made.writes_text = made.kind != HeadKind::kClass;
-  made.embeds = made.kind != HeadKind::kScore;
-  if (fields.has("normalize")) made.normalize = fields.truth("normalize");
-  made.max_tokens = fields.integer("max_tokens").value_or(0);
+  head.kind = kind_of(fields, path);
+  head.writes_text = head.kind != HeadKind::kClass;
+  head.embeds = head.kind != HeadKind::kScore;
+  if (fields.has("normalize")) head.normalize = fields.truth("normalize");
+  head.max_tokens = fields.integer("max_tokens").value_or(0);
   if (const Value* prompts = fields.find("prompts")) {
     for (const auto& [name, text] : prompts->dict().items) {
-      made.prompts.emplace_back(name.text(), text.text());
+      head.prompts.emplace_back(name.text(), text.text());
     }
   }
   if (const Value* labels = fields.find("labels")) {
-    for (const Value& label : labels->items()) made.labels.push_back(label.text());
+    for (const Value& label : labels->items()) head.labels.push_back(label.text());
   }
-  made.activation = activation_of(fields, path);
-  made.separator = token_of(fields, "separator", -1);
-  made.yes = token_of(fields, "yes", 0);
-  made.no = token_of(fields, "no", 0);
-  if (fields.has("default_prompt")) made.default_prompt = fields.text("default_prompt");
-  if (made.default_prompt && made.prompt(*made.default_prompt) == nullptr) {
+  head.activation = activation_of(fields, path);
+  head.separator = token_of(fields, "separator", -1);
+  head.yes = token_of(fields, "yes", 0);
+  head.no = token_of(fields, "no", 0);
+  if (fields.has("default_prompt")) head.default_prompt = fields.text("default_prompt");
+  if (head.default_prompt && head.prompt(*head.default_prompt) == nullptr) {
     throw Error(WHERRY_INCOMPATIBLE,
-                path + ": default_prompt is \"" + *made.default_prompt + "\", of no prompt");
+                path + ": default_prompt is \"" + *head.default_prompt + "\", of no prompt");
   }
-  return made;
+  return head;
 }
 
 }  // namespace wherry::app

@@ -39,16 +39,16 @@ Floats embedding_of(Floats values, const Head& head, size_t dimensions) {
 
 std::vector<double> probabilities(const Floats& logits, Activation activation) {
   require_finite(logits);
-  std::vector<double> made(logits.begin(), logits.end());
+  std::vector<double> result(logits.begin(), logits.end());
   if (activation == Activation::kSigmoid) {
-    for (double& x : made) x = 1 / (1 + std::exp(std::min(-x, kLargestExponent)));
+    for (double& x : result) x = 1 / (1 + std::exp(std::min(-x, kLargestExponent)));
   }
-  if (activation != Activation::kSoftmax || made.empty()) return made;
-  const double top = *std::max_element(made.begin(), made.end());
+  if (activation != Activation::kSoftmax || result.empty()) return result;
+  const double top = *std::max_element(result.begin(), result.end());
   double total = 0;
-  for (double& x : made) total += x = std::exp(x - top);
-  for (double& x : made) x /= total;
-  return made;
+  for (double& x : result) total += x = std::exp(x - top);
+  for (double& x : result) x /= total;
+  return result;
 }
 
 double cosine(const Floats& a, const Floats& b, const Head& head) {
@@ -75,14 +75,14 @@ std::string in_base64(const Floats& values) {
       bytes.push_back(static_cast<unsigned char>(bits >> shift));
     }
   }
-  std::string made;
+  std::string result;
   for (size_t i = 0; i < bytes.size(); i += 3) {
     const size_t n = std::min<size_t>(3, bytes.size() - i);
     uint32_t three = 0;
     for (size_t k = 0; k < 3; ++k) three = three << 8 | (k < n ? bytes[i + k] : 0U);
-    for (size_t k = 0; k < 4; ++k) made += k <= n ? kDigits[three >> (18 - 6 * k) & 63] : '=';
+    for (size_t k = 0; k < 4; ++k) result += k <= n ? kDigits[three >> (18 - 6 * k) & 63] : '=';
   }
-  return made;
+  return result;
 }
 
 }  // namespace wherry::app

@@ -19,20 +19,20 @@ constexpr const char* kDocuments[] = {"document", "passage", "corpus"};
 template <size_t N>
 std::string prompt_of(const Head& head, const char* const (&names)[N]) {
   for (const char* name : names) {
-    if (const std::string* found = head.prompt(name)) return *found;
+    if (const std::string* match = head.prompt(name)) return *match;
   }
-  const std::string* found = head.default_prompt ? head.prompt(*head.default_prompt) : nullptr;
-  return found == nullptr ? "" : *found;
+  const std::string* match = head.default_prompt ? head.prompt(*head.default_prompt) : nullptr;
+  return match == nullptr ? "" : *match;
 }
 
 Pairs pairs_of(const Fields& fields, const Head& head) {
-  Pairs made;
-  made.queries = {fields.text("query")};
-  made.documents = texts_of(*fields.find("documents"));
-  made.before_query = prompt_of(head, kQueries);
-  made.before_document = prompt_of(head, kDocuments);
-  if (fields.has("instruction")) made.instruction = fields.text("instruction");
-  return made;
+  Pairs pairs;
+  pairs.queries = {fields.text("query")};
+  pairs.documents = texts_of(*fields.find("documents"));
+  pairs.before_query = prompt_of(head, kQueries);
+  pairs.before_document = prompt_of(head, kDocuments);
+  if (fields.has("instruction")) pairs.instruction = fields.text("instruction");
+  return pairs;
 }
 
 // Returns the documents, the best first; those of equal score stay in the order of the request.
@@ -45,14 +45,14 @@ Value ranked(const std::vector<double>& scores, const Fields& fields) {
   if (top > 0 && top < order.size()) order.resize(top);
   const bool shown = !fields.has("return_documents") || fields.truth("return_documents");
   const std::vector<std::string> documents = texts_of(*fields.find("documents"));
-  Values made;
+  Values values;
   for (const size_t i : order) {
     std::vector<std::pair<Value, Value>> one = {{"index", Value::size(i)},
                                                 {"relevance_score", scores[i]}};
     if (shown) one.emplace_back("document", json::make_dict({{"text", documents[i]}}));
-    made.push_back(json::make_dict(std::move(one)));
+    values.push_back(json::make_dict(std::move(one)));
   }
-  return json::make_list(std::move(made));
+  return json::make_list(std::move(values));
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ VectorPlan ranking_plan(const Value& request, const VectorModel& model, const Go
   plan.ignored = fields->unknown();
   const Scores scores = scores_of(pairs_of(*fields, model.head), *fields, model, plan, gone);
   const Value usage = plan.usage();
-  plan.whole = [fields, usage, scores, &model](const std::vector<VectorResult>& results) {
+  plan.complete = [fields, usage, scores, &model](const std::vector<VectorResult>& results) {
     return json::to_compact_json(json::make_dict({{"id", new_id("rerank")},
                                                   {"model", name_of(*fields, model)},
                                                   {"results", ranked(scores(results), *fields)},

@@ -31,11 +31,11 @@ Scores by_pairs(const Pairs& pairs, const Texts& texts, const Head& head, Vector
     plan.embed(texts.of_pair(pairs.query(i), pairs.documents[i], item("documents", i)));
   }
   return [&head](const Results& results) {
-    std::vector<double> made;
+    std::vector<double> result;
     for (const VectorResult& one : results) {
-      made.push_back(probabilities(one.values, head.activation).at(0));
+      result.push_back(probabilities(one.values, head.activation).at(0));
     }
-    return made;
+    return result;
   };
 }
 
@@ -77,11 +77,11 @@ Scores by_prompts(const Pairs& pairs, const Texts& texts, const VectorModel& mod
     plan.jobs.push_back({i, head.no});
   }
   return [](const Results& results) {
-    std::vector<double> made;
+    std::vector<double> result;
     for (size_t i = 0; i + 1 < results.size(); i += 2) {
-      made.push_back(probability(results[i].logprob, results[i + 1].logprob));
+      result.push_back(probability(results[i].logprob, results[i + 1].logprob));
     }
-    return made;
+    return result;
   };
 }
 
@@ -104,12 +104,12 @@ Scores by_embeddings(const Pairs& pairs, const Texts& texts, const Head& head, V
   add("query", pairs.before_query, pairs.queries);
   add("documents", pairs.before_document, pairs.documents);
   return [&head, queries = pairs.queries.size()](const Results& results) {
-    std::vector<double> made;
+    std::vector<double> result;
     for (size_t i = 0; queries + i < results.size(); ++i) {
       const VectorResult& query = results[queries > 1 ? i : 0];
-      made.push_back(cosine(query.values, results[queries + i].values, head));
+      result.push_back(cosine(query.values, results[queries + i].values, head));
     }
-    return made;
+    return result;
   };
 }
 
@@ -141,7 +141,7 @@ VectorPlan score_plan(const Value& request, const VectorModel& model, const Gone
   plan.ignored = fields->unknown();
   const Scores scores = scores_of(std::move(pairs), *fields, model, plan, gone);
   const Value usage = plan.usage();
-  plan.whole = [fields, usage, scores, &model](const Results& results) {
+  plan.complete = [fields, usage, scores, &model](const Results& results) {
     Values data;
     for (const double score : scores(results)) {
       data.push_back(json::make_dict(

@@ -21,9 +21,9 @@ std::string beginning_of(const std::string& text, size_t characters) {
   return text.substr(0, unicode::byte_of(text, characters));
 }
 
-bool begins_with(const Ids& ids, const Ids& wanted, size_t n) {
+bool begins_with(const Ids& ids, const Ids& expected, size_t n) {
   return ids.size() >= n &&
-         std::equal(wanted.begin(), wanted.begin() + static_cast<ptrdiff_t>(n), ids.begin());
+         std::equal(expected.begin(), expected.begin() + static_cast<ptrdiff_t>(n), ids.begin());
 }
 
 // Returns the tokens that two texts keep in `room` tokens: the longer one loses first.
@@ -85,9 +85,9 @@ void Texts::check_length(const std::string& text, const std::string& where) cons
   }
 }
 
-void Texts::too_long(const std::string& where, const std::string& found) const {
+void Texts::too_long(const std::string& where, const std::string& match) const {
   throw RequestError("This model reads at most " + std::to_string(longest()) + " tokens; " + where +
-                         " has " + found +
+                         " has " + match +
                          ". Shorten it, or send \"truncate\": true, which cuts it at its end.",
                      where, kTooLong);
 }
@@ -196,8 +196,8 @@ std::string Texts::beginning(const std::string& text, size_t most) const {
   size_t least = 0, enough = unicode::count_code_points(kept);
   while (least < enough) {
     const size_t middle = least + (enough - least) / 2;
-    const Ids found = model_.tokenizer->encode(beginning_of(kept, middle), false);
-    if (begins_with(found, ids, most)) {
+    const Ids matches = model_.tokenizer->encode(beginning_of(kept, middle), false);
+    if (begins_with(matches, ids, most)) {
       enough = middle;
     } else {
       least = middle + 1;
@@ -237,16 +237,16 @@ text::Pair Texts::cut_pair(const std::string& query, const std::string& document
                        "truncate_prompt_tokens");
   }
   auto [first, second] = longest_first(count(0), count(1), most_ - special);
-  text::Pair made;
+  text::Pair result;
   for (size_t i = 0; i < pair.ids.size(); ++i) {
     size_t* left = pair.texts[i] == 0 ? &first : pair.texts[i] == 1 ? &second : nullptr;
     if (left != nullptr && *left == 0) continue;
     if (left != nullptr) --*left;
-    made.ids.push_back(pair.ids[i]);
-    made.segments.push_back(pair.segments[i]);
-    made.texts.push_back(pair.texts[i]);
+    result.ids.push_back(pair.ids[i]);
+    result.segments.push_back(pair.segments[i]);
+    result.texts.push_back(pair.texts[i]);
   }
-  return made;
+  return result;
 }
 
 std::vector<std::string> texts_of(const Value& list) {
@@ -254,9 +254,9 @@ std::vector<std::string> texts_of(const Value& list) {
     return one.is_string() ? one.text() : one.dict().find("text")->text();
   };
   if (!list.is(json::Kind::kList)) return {text_of(list)};
-  std::vector<std::string> made;
-  for (const Value& one : list.items()) made.push_back(text_of(one));
-  return made;
+  std::vector<std::string> texts;
+  for (const Value& one : list.items()) texts.push_back(text_of(one));
+  return texts;
 }
 
 }  // namespace wherry::app

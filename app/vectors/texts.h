@@ -44,7 +44,7 @@ class Texts {
   Ids cut_text(const std::string& text) const;
   text::Pair cut_pair(const std::string& query, const std::string& document) const;
   std::string beginning(const std::string& text, size_t most) const;
-  [[noreturn]] void too_long(const std::string& where, const std::string& found) const;
+  [[noreturn]] void too_long(const std::string& where, const std::string& match) const;
 
   const VectorModel& model_;
   const Fields& fields_;

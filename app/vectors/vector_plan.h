@@ -44,7 +44,7 @@ struct VectorPlan {
   std::vector<std::vector<int32_t>> prompts;
   std::vector<VectorJob> jobs;
   // Returns the response's JSON from the jobs' results. Throws Error for damaged results.
-  std::function<std::string(const std::vector<VectorResult>&)> whole;
+  std::function<std::string(const std::vector<VectorResult>&)> complete;
 
   // Adds a job that embeds these tokens.
   void embed(std::vector<int32_t> prompt);

@@ -16,7 +16,7 @@ using namespace wherry;
 using namespace wherry::app;
 
 std::unique_ptr<GrammarCompiler> compiler;
-std::map<int, HeldToPtr> grammars;  // compiled grammars by number
+std::map<int, CompiledGrammarPtr> grammars;  // compiled grammars by number
 int next_number = 1;
 
 }  // namespace

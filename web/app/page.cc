@@ -41,7 +41,7 @@ class ScriptCore : public Core {
 };
 
 // A grammar that the grammar module has compiled, which a number identifies.
-class Numbered : public HeldTo {
+class Numbered : public CompiledGrammar {
  public:
   explicit Numbered(uint32_t number) : number_(number) {}
   wherry_mask mask(const std::vector<int32_t>&) const override {
@@ -89,13 +89,13 @@ class ScriptGrammars : public GrammarSource {
 
 // The state of the module, which serves one model.
 struct Page {
-  Page(std::string name, Speech given, int64_t context, int64_t vocab_size)
-      : speech(std::move(given)),
-        model(model_of(std::move(name), speech, context, vocab_size)),
-        grammars(*speech.tokenizer),
+  Page(std::string name, TextInterface given, int64_t context, int64_t vocab_size)
+      : text_interface(std::move(given)),
+        model(model_of(std::move(name), text_interface, context, vocab_size)),
+        grammars(*text_interface.tokenizer),
         requests(model, core, grammars) {}
 
-  Speech speech;
+  TextInterface text_interface;
   Model model;
   ScriptCore core;
   ScriptGrammars grammars;
@@ -116,7 +116,7 @@ Value request_of(const char* json, size_t n) {
 std::string rendered(const char* json, size_t n) {
   const Value request = request_of(json, n);
   const Fields fields = checked_chat(request);
-  return ChatTools(fields, page->model.dialect).rendered(nullptr);
+  return ChatTools(fields, page->model.chat_format).rendered(nullptr);
 }
 
 // Stores the result of `work` in `given`; returns its address, and its length in *n. Null if `work`
@@ -154,15 +154,15 @@ WHERRY_API int wherry_page_open(const char* folder, const char* name, const char
                         const auto at = files.find(file);
                         return at == files.end() ? std::nullopt : std::optional(at->second);
                       }};
-    Speech speech = read_speech(found, tool_format);
-    speech.head.size = embedding_size;
-    page = std::make_unique<Page>(name, std::move(speech), context, vocab_size);
+    TextInterface text_interface = read_text_interface(found, tool_format);
+    text_interface.head.size = embedding_size;
+    page = std::make_unique<Page>(name, std::move(text_interface), context, vocab_size);
     files.clear();
   });
 }
 
 // Returns whether the model has a chat template.
-WHERRY_API int wherry_page_chats(void) { return page->model.dialect != nullptr; }
+WHERRY_API int wherry_page_chats(void) { return page->model.chat_format != nullptr; }
 
 // Returns the size in bytes of a struct that the script reads or writes: 0 is wherry_params, 1 is
 // wherry_event.

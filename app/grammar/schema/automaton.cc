@@ -12,30 +12,30 @@ const CodePoints& text_characters() {
 CodePoints joined(CodePoints a, const CodePoints& b) {
   a.insert(a.end(), b.begin(), b.end());
   std::sort(a.begin(), a.end());
-  CodePoints made;
+  CodePoints code_points;
   for (const auto& [low, high] : a) {
-    if (!made.empty() && low <= made.back().second + 1) {
-      made.back().second = std::max(made.back().second, high);
+    if (!code_points.empty() && low <= code_points.back().second + 1) {
+      code_points.back().second = std::max(code_points.back().second, high);
     } else {
-      made.emplace_back(low, high);
+      code_points.emplace_back(low, high);
     }
   }
-  return made;
+  return code_points;
 }
 
 CodePoints shared(const CodePoints& a, const CodePoints& b) {
-  CodePoints made;
+  CodePoints code_points;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     const char32_t low = std::max(a[i].first, b[j].first);
     const char32_t high = std::min(a[i].second, b[j].second);
-    if (low <= high) made.emplace_back(low, high);
+    if (low <= high) code_points.emplace_back(low, high);
     if (a[i].second < b[j].second) {
       ++i;
     } else {
       ++j;
     }
   }
-  return made;
+  return code_points;
 }
 
 CodePoints others(const CodePoints& set) {
@@ -72,16 +72,16 @@ void Automaton::trim() {
   for (size_t i = 0; i < states.size(); ++i) {
     if (ends[i]) places[i] = kept++;
   }
-  std::vector<State> made;
+  std::vector<State> result;
   for (size_t i = 0; i < states.size(); ++i) {
     if (!ends[i]) continue;
     State state{states[i].ends, {}};
     for (auto& [set, to] : states[i].edges) {
       if (ends[to]) state.edges.emplace_back(std::move(set), places[to]);
     }
-    made.push_back(std::move(state));
+    result.push_back(std::move(state));
   }
-  states = std::move(made);
+  states = std::move(result);
 }
 
 }  // namespace wherry::app

@@ -43,9 +43,9 @@ class Parser {
   Parser(Texts& texts, std::string_view pattern) : texts_(texts), left_(pattern) {}
 
   std::vector<Sequence> all() {
-    std::vector<Sequence> made = alternatives();
+    std::vector<Sequence> sequences = alternatives();
     if (!left_.empty()) refuse("an unmatched )");
-    return made;
+    return sequences;
   }
 
  private:
@@ -65,16 +65,16 @@ class Parser {
 
   std::vector<Sequence> alternatives() {
     if (++depth_ > kDeepest) refuse("groups that lie too deep");
-    std::vector<Sequence> made(1);
+    std::vector<Sequence> sequences(1);
     while (!left_.empty() && left_[0] != ')') {
       if (taken("|")) {
-        made.emplace_back();
+        sequences.emplace_back();
       } else {
-        made.back().push_back(quantified(piece()));
+        sequences.back().push_back(quantified(piece()));
       }
     }
     --depth_;
-    return made;
+    return sequences;
   }
 
   Piece piece() {
@@ -92,22 +92,22 @@ class Parser {
   }
 
   static Piece of(Piece::Kind kind) {
-    Piece made;
-    made.kind = kind;
-    return made;
+    Piece piece;
+    piece.kind = kind;
+    return piece;
   }
   Piece of(CodePoints set) {
-    Piece made = of(Piece::kTexts);
-    made.texts = texts_.chars(std::move(set));
-    return made;
+    Piece piece = of(Piece::kTexts);
+    piece.texts = texts_.chars(std::move(set));
+    return piece;
   }
 
   Piece group() {
-    Piece made = of(Piece::kGroup);
+    Piece piece = of(Piece::kGroup);
     if (taken("?=")) {
-      made.kind = Piece::kAhead;
+      piece.kind = Piece::kAhead;
     } else if (taken("?!")) {
-      made.kind = Piece::kNotAhead;
+      piece.kind = Piece::kNotAhead;
     } else if (taken("?<=") || taken("?<!")) {
       refuse("a look behind");
     } else if (taken("?<")) {
@@ -116,9 +116,9 @@ class Parser {
     } else if (!taken("?:") && !left_.empty() && left_[0] == '?') {
       refuse("a group of an unknown kind");
     }
-    made.parts = alternatives();
+    piece.parts = alternatives();
     if (!taken(")")) refuse("a group that does not end");
-    return made;
+    return piece;
   }
 
   Piece escape() {
@@ -187,7 +187,7 @@ class Parser {
 
   CodePoints char_class() {
     const bool negated = taken("^");
-    CodePoints made;
+    CodePoints code_points;
     for (const char* all : {"\\s\\S]", "\\S\\s]", "\\d\\D]", "\\D\\d]", "\\w\\W]", "\\W\\w]"}) {
       if (!negated && taken(all)) return text_characters();
     }
@@ -202,9 +202,9 @@ class Parser {
         if (!single || one[0].first > last[0].first) refuse("a range of a class");
         one[0].second = last[0].first;
       }
-      made = joined(std::move(made), one);
+      code_points = joined(std::move(code_points), one);
     }
-    return negated ? others(made) : made;
+    return negated ? others(code_points) : code_points;
   }
 
   CodePoints member(bool negated) {
@@ -216,7 +216,7 @@ class Parser {
     return escaped(negated);
   }
 
-  Piece quantified(Piece made) {
+  Piece quantified(Piece piece) {
     int32_t from = 0, to = Texts::kUnbounded;
     if (taken("+")) {
       from = 1;
@@ -227,24 +227,25 @@ class Parser {
       to = taken(",") ? left_.substr(0, 1) == "}" ? Texts::kUnbounded : number() : from;
       if (!taken("}") || (to != Texts::kUnbounded && from > to)) refuse("a repetition");
     } else if (!taken("*")) {
-      return made;
+      return piece;
     }
     taken("?");  // a lazy quantifier matches the same set of texts
-    if (made.kind != Piece::kTexts && made.kind != Piece::kGroup) refuse("a repetition of a place");
-    made.from = from;
-    made.to = to;
-    return made;
+    if (piece.kind != Piece::kTexts && piece.kind != Piece::kGroup)
+      refuse("a repetition of a place");
+    piece.from = from;
+    piece.to = to;
+    return piece;
   }
 
   int32_t number() {
-    int32_t made = 0;
+    int32_t result = 0;
     if (left_.empty() || left_[0] < '0' || left_[0] > '9') refuse("a repetition");
     while (!left_.empty() && left_[0] >= '0' && left_[0] <= '9') {
-      made = std::min(made * 10 + (left_[0] - '0'), kMostTimes + 1);
+      result = std::min(result * 10 + (left_[0] - '0'), kMostTimes + 1);
       left_.remove_prefix(1);
     }
-    if (made > kMostTimes) refuse("a repetition of more than " + std::to_string(kMostTimes));
-    return made;
+    if (result > kMostTimes) refuse("a repetition of more than " + std::to_string(kMostTimes));
+    return result;
   }
 
   Texts& texts_;
@@ -257,14 +258,14 @@ class Sets {
  public:
   explicit Sets(Texts& texts) : texts_(texts) {}
 
-  Id found(const std::vector<Sequence>& alternatives) {
-    std::vector<Id> made;
+  Id match_rule(const std::vector<Sequence>& alternatives) {
+    std::vector<Id> result;
     for (const Sequence& one : alternatives) {
       const bool anchored = begins(one);
       const Id set = of(one, 0, texts_.all(), anchored);
-      made.push_back(anchored ? set : texts_.concat(texts_.all(), set));
+      result.push_back(anchored ? set : texts_.concat(texts_.all(), set));
     }
-    return texts_.either(std::move(made));
+    return texts_.either(std::move(result));
   }
 
  private:
@@ -289,9 +290,9 @@ class Sets {
   }
 
   Id any_of(const Piece& piece, Id rest, bool start) {
-    std::vector<Id> made;
-    for (const Sequence& one : piece.parts) made.push_back(of(one, 0, rest, start));
-    return texts_.either(std::move(made));
+    std::vector<Id> result;
+    for (const Sequence& one : piece.parts) result.push_back(of(one, 0, rest, start));
+    return texts_.either(std::move(result));
   }
 
   Id of(const Sequence& sequence, size_t at, Id rest, bool start) {
@@ -331,7 +332,7 @@ class Sets {
 
 Id expression(Texts& texts, std::string_view pattern) {
   if (pattern.size() > kLongestPattern) refuse("an expression that is too long");
-  return Sets(texts).found(Parser(texts, pattern).all());
+  return Sets(texts).match_rule(Parser(texts, pattern).all());
 }
 
 }  // namespace wherry::app

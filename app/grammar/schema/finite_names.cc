@@ -43,9 +43,9 @@ std::optional<std::vector<std::string>> names_of(const std::string& pattern, Tex
     const Texts::Id set = expression(texts, pattern);
     if (texts.node(set).most == Texts::kUnbounded) return std::nullopt;
     const Automaton automaton = texts.automaton(set);
-    std::vector<std::string> made;
-    if (!automaton.states.empty() && !add_texts(automaton, 0, "", made)) return std::nullopt;
-    return made;
+    std::vector<std::string> result;
+    if (!automaton.states.empty() && !add_texts(automaton, 0, "", result)) return std::nullopt;
+    return result;
   } catch (const NotEnforced&) {
     return std::nullopt;
   }
@@ -78,14 +78,14 @@ Items spelled_out(const Items& schema, Texts& texts) {
     }
   }
   if (kept.size() == patterns.size()) return schema;
-  Items made;
+  Items fields;
   for (const auto& item : schema) {
     const std::string& name = item.first.text();
-    if (name != "properties" && name != "patternProperties") made.push_back(item);
+    if (name != "properties" && name != "patternProperties") fields.push_back(item);
   }
-  made.emplace_back("properties", json::make_dict(std::move(properties)));
-  if (!kept.empty()) made.emplace_back("patternProperties", json::make_dict(std::move(kept)));
-  return made;
+  fields.emplace_back("properties", json::make_dict(std::move(properties)));
+  if (!kept.empty()) fields.emplace_back("patternProperties", json::make_dict(std::move(kept)));
+  return fields;
 }
 
 }  // namespace

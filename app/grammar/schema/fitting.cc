@@ -29,9 +29,9 @@ const Shapes::Choice& Shapes::one_of(const Value& list, const std::string& where
   if (known != one_of_.end()) return known->second;
   const Expansion expansion(open_, key);
   if (expansion.circular()) throw Circle(where, "it is needed to read itself");
-  Choice made;
+  Choice choice;
   const Values& parts = list.items();
-  for (const Value& one : parts) made.push_back({{Literal::kFits, &one}});
+  for (const Value& one : parts) choice.push_back({{Literal::kFits, &one}});
   for (size_t i = 0; i < parts.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       steps_.take(20);
@@ -46,11 +46,11 @@ const Shapes::Choice& Shapes::one_of(const Value& list, const std::string& where
                   " may both be valid; use anyOf, or give them a required property with another "
                   "constant each");
         }
-        made[one].push_back({Literal::kNot, &parts[other]});
+        choice[one].push_back({Literal::kNot, &parts[other]});
       }
     }
   }
-  return one_of_.emplace(key, std::move(made)).first->second;
+  return one_of_.emplace(key, std::move(choice)).first->second;
 }
 
 bool Shapes::may_fit(const Goal& goal, int depth) {
@@ -94,30 +94,30 @@ bool Shapes::may_have(const Shape& shape, int depth) {
 }
 
 Goal Shapes::item(const Shape& shape, size_t at) {
-  Goal made;
+  Goal goal;
   for (const auto& part : shape.lists) {
     const bool first = part.first != nullptr && at < part.first->size();
-    made.push_back({Literal::kFits, first ? &(*part.first)[at] : part.rest});
+    goal.push_back({Literal::kFits, first ? &(*part.first)[at] : part.rest});
   }
-  return made;
+  return goal;
 }
 
 Goal Shapes::property(const Shape& shape, const std::string& name) {
-  Goal made;
+  Goal goal;
   for (const auto& part : shape.objects) {
     const Value* named =
         part.properties == nullptr ? nullptr : part.properties->find(std::string_view(name));
-    bool found = named != nullptr;
-    if (found) made.push_back({Literal::kFits, named});
+    bool matched = named != nullptr;
+    if (matched) goal.push_back({Literal::kFits, named});
     for (size_t i = 0; part.patterns != nullptr && i < part.patterns->items.size(); ++i) {
       const auto& [text, schema] = part.patterns->items[i];
       if (!texts_.has(pattern(text.text()), name)) continue;
-      made.push_back({Literal::kFits, &schema});
-      found = true;
+      goal.push_back({Literal::kFits, &schema});
+      matched = true;
     }
-    if (!found) made.push_back({Literal::kFits, part.others});
+    if (!matched) goal.push_back({Literal::kFits, part.others});
   }
-  return made;
+  return goal;
 }
 
 bool Shapes::fits(const Value& value, const Goal& goal) {

@@ -11,12 +11,12 @@ enum Types : unsigned {
   kNull = 1,
   kTrue = 2,
   kFalse = 4,
-  kWhole = 8,
+  kInteger = 8,
   kBroken = 16,
   kText = 32,
   kList = 64,
   kObject = 128,
-  kNumber = kWhole | kBroken,
+  kNumber = kInteger | kBroken,
   kAnyType = 255,
 };
 
@@ -24,9 +24,9 @@ struct TypeName {
   std::string_view name;
   unsigned types;
 };
-constexpr TypeName kTypeNames[] = {{"null", kNull},     {"boolean", kTrue | kFalse},
-                                   {"integer", kWhole}, {"number", kNumber},
-                                   {"string", kText},   {"array", kList},
+constexpr TypeName kTypeNames[] = {{"null", kNull},       {"boolean", kTrue | kFalse},
+                                   {"integer", kInteger}, {"number", kNumber},
+                                   {"string", kText},     {"array", kList},
                                    {"object", kObject}};
 
 // Keywords that are enforced, with the types that they apply to (0 means any type).

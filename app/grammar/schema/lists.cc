@@ -26,18 +26,18 @@ std::string times(int64_t from, int64_t to) {
 
 // Returns all valid values of a goal, each once; nothing if they are unknown or too many.
 std::optional<Values> values_of(Shapes& shapes, const Goal& goal) {
-  Values made;
+  Values values;
   for (const Shape& shape : shapes.of(goal)) {
     Values some = shape.constants.value_or(Values{Value(), true, false});
     if (!shape.constants && (shape.types & ~(kNull | kTrue | kFalse)) != 0) return std::nullopt;
     for (Value& one : some) {
       const auto is = [&](const Value& other) { return same(one, other); };
-      if (shapes.fits(one, shape) && std::none_of(made.begin(), made.end(), is))
-        made.push_back(std::move(one));
+      if (shapes.fits(one, shape) && std::none_of(values.begin(), values.end(), is))
+        values.push_back(std::move(one));
     }
-    if (made.size() > kMostValues) return std::nullopt;
+    if (values.size() > kMostValues) return std::nullopt;
   }
-  return made;
+  return values;
 }
 
 // Generates rules for lists of unique values in any order.
@@ -71,11 +71,11 @@ class Different {
 };
 
 size_t first_items(const Shape& shape) {
-  size_t made = 0;
+  size_t result = 0;
   for (const auto& part : shape.lists) {
-    if (part.first != nullptr) made = std::max(made, part.first->size());
+    if (part.first != nullptr) result = std::max(result, part.first->size());
   }
-  return made;
+  return result;
 }
 
 // Whether the items differ in any case: all have their own schemas, no two of which share a valid

@@ -41,12 +41,12 @@ const Shapes::Choice& Shapes::negated(const Value& schema) {
   const Expansion expansion(open_, key);
   if (expansion.circular())
     throw NotEnforced(place(&schema, ""), "what refers to itself cannot be turned round");
-  Choice made;
+  Choice choice;
   for (const auto& [name, value] : schema.dict().items) {
     steps_.take(4);
-    negate(name.text(), value, schema, made);
+    negate(name.text(), value, schema, choice);
   }
-  return negated_.emplace(key, std::move(made)).first->second;
+  return negated_.emplace(key, std::move(choice)).first->second;
 }
 
 void Shapes::negate(const std::string& name, const Value& value, const Value& schema,
@@ -63,21 +63,21 @@ void Shapes::negate(const std::string& name, const Value& value, const Value& sc
     const unsigned others = kAnyType & ~shape.types;
     if (others != 0) into.push_back({{Literal::kFits, nullptr, others}});
   } else if (name == "const" || name == "enum") {
-    made_.push_back(name == "const" ? json::make_list({value}) : value);
-    if (!made_.back().is(Kind::kList))
+    created_.push_back(name == "const" ? json::make_list({value}) : value);
+    if (!created_.back().is(Kind::kList))
       throw NotEnforced(place(&schema, name), "it is no list of values");
-    into.push_back({{Literal::kNoneOf, &made_.back()}});
+    into.push_back({{Literal::kNoneOf, &created_.back()}});
   } else if (name == "required" && value.is(Kind::kList)) {
     for (const Value& one : value.items()) {
       if (!one.is_string()) continue;
       into.push_back(
-          {{Literal::kFits, made({{"properties", json::make_dict({{one, false}})}}), kObject}});
+          {{Literal::kFits, create({{"properties", json::make_dict({{one, false}})}}), kObject}});
     }
   } else if (name == "properties" && value.is_dict()) {
     for (const auto& [key, one] : value.dict().items) {
       const Value* with =
-          made({{"properties", json::make_dict({{key, json::make_dict({{"not", one}})}})},
-                {"required", json::make_list({key})}});
+          create({{"properties", json::make_dict({{key, json::make_dict({{"not", one}})}})},
+                  {"required", json::make_list({key})}});
       into.push_back({{Literal::kFits, with, kObject}});
     }
   } else if (name == "not") {
@@ -92,7 +92,7 @@ void Shapes::negate(const std::string& name, const Value& value, const Value& sc
     into.push_back(std::move(none));
   } else if (name == "items" && value.is(Kind::kBool) && value.integer() == 0 &&
              schema.dict().find("prefixItems") == nullptr) {
-    into.push_back({{Literal::kFits, made({{"minItems", 1}}), kList}});
+    into.push_back({{Literal::kFits, create({{"minItems", 1}}), kList}});
   } else if (name == "format" && value.is_string() &&
              std::none_of(std::begin(kFormats), std::end(kFormats),
                           [&](const Format& one) { return one.name == value.text(); })) {
@@ -111,12 +111,12 @@ void Shapes::negate_bound(const std::string& name, const Value& value, Choice& i
   for (const Opposite& one : kOpposites) {
     if (one.name != name) continue;
     if (one.more == 0) {
-      into.push_back({{Literal::kFits, made({{std::string(one.opposite), value}}), one.types}});
+      into.push_back({{Literal::kFits, create({{std::string(one.opposite), value}}), one.types}});
     } else if (value.number() != std::floor(value.number()) || value.number() > 1e9) {
       throw NotEnforced("", name + " is no count");
     } else if (value.number() + one.more >= 0) {
       const auto count = static_cast<int64_t>(value.number()) + one.more;
-      into.push_back({{Literal::kFits, made({{std::string(one.opposite), count}}), one.types}});
+      into.push_back({{Literal::kFits, create({{std::string(one.opposite), count}}), one.types}});
     }
   }
 }

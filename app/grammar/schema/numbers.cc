@@ -15,21 +15,22 @@ constexpr size_t kMostNumberStates = 8000;
 // Upper bounds on digits after the decimal point, for numbers with at most kLongestWhole digits
 // before it, unless the schema allows more. Doubles have fifteen digits, so a longer number might
 // be rounded across a bound.
-constexpr size_t kLongestFraction = 6, kLongestWhole = 9;
+constexpr size_t kLongestFraction = 6, kLongestInteger = 9;
 // Upper bound on digits before the decimal point, unless a limit has as many. Multiples have none,
 // because each digit would add a state for each remainder.
-constexpr size_t kMostWhole = 19;
+constexpr size_t kMostDigits = 19;
 constexpr double kLargest = 9223372036854775808.0;  // 2^63 as a double
 
 int sign_of(const Decimal& value) {
   if (value.negative) return -1;
-  return value.whole == "0" && value.fraction.empty() ? 0 : 1;
+  return value.integer_part == "0" && value.fraction.empty() ? 0 : 1;
 }
 
 int compare_sizes(const Decimal& a, const Decimal& b) {
-  if (a.whole.size() != b.whole.size()) return a.whole.size() < b.whole.size() ? -1 : 1;
-  const int whole = a.whole.compare(b.whole);
-  return whole != 0 ? whole : a.fraction.compare(b.fraction);
+  if (a.integer_part.size() != b.integer_part.size())
+    return a.integer_part.size() < b.integer_part.size() ? -1 : 1;
+  const int integer_part = a.integer_part.compare(b.integer_part);
+  return integer_part != 0 ? integer_part : a.fraction.compare(b.fraction);
 }
 
 bool allows(Is is, int order) {
@@ -49,18 +50,18 @@ bool allows(Is is, int order) {
 
 // A divisor (multipleOf) as an integer, scaled by a power of ten.
 struct Divisor {
-  int64_t whole;
+  int64_t scaled;
   size_t places;
 };
 
 Divisor divisor_of(const Decimal& value) {
-  const std::string digits = value.whole + value.fraction;
-  const int64_t whole = digits.size() > 17 ? INT64_MAX / 16 : std::atoll(digits.c_str());
-  return {std::max<int64_t>(whole, 1), value.fraction.size()};
+  const std::string digits = value.integer_part + value.fraction;
+  const int64_t scaled = digits.size() > 17 ? INT64_MAX / 16 : std::atoll(digits.c_str());
+  return {std::max<int64_t>(scaled, 1), value.fraction.size()};
 }
 
 int64_t step(int64_t rest, int64_t digit, const Divisor& divisor) {
-  return (rest * 10 + digit) % divisor.whole;
+  return (rest * 10 + digit) % divisor.scaled;
 }
 
 enum Phase { kStart, kMinus, kZero, kBefore, kPoint, kBehind };
@@ -69,43 +70,44 @@ enum Phase { kStart, kMinus, kZero, kBefore, kPoint, kBehind };
 struct Read {
   Phase phase = kStart;
   bool negative = false, nonzero = false, broken = false;  // broken: the number is not an integer
-  size_t whole = 0, behind = 0;  // digits before and after the point; `whole` counts up to a limit
+  // Digits before and after the point; `integer_part` counts up to a limit.
+  size_t integer_part = 0, behind = 0;
   // Results of comparing the digits so far with each limit, for numbers with as many digits as the
   // limit.
   std::vector<int> orders;
   std::vector<int64_t> rests;  // remainder of the number for each divisor
 
   std::vector<int64_t> key() const {
-    std::vector<int64_t> made = {phase,
-                                 negative,
-                                 nonzero,
-                                 broken,
-                                 static_cast<int64_t>(whole),
-                                 static_cast<int64_t>(behind)};
-    made.insert(made.end(), orders.begin(), orders.end());
-    made.insert(made.end(), rests.begin(), rests.end());
-    return made;
+    std::vector<int64_t> result = {phase,
+                                   negative,
+                                   nonzero,
+                                   broken,
+                                   static_cast<int64_t>(integer_part),
+                                   static_cast<int64_t>(behind)};
+    result.insert(result.end(), orders.begin(), orders.end());
+    result.insert(result.end(), rests.begin(), rests.end());
+    return result;
   }
 };
 
 class Reading {
  public:
-  Reading(const Numbers& set, bool whole, bool fractions)
-      : set_(set), takes_whole_(whole), takes_fractions_(fractions) {
+  Reading(const Numbers& set, bool integer_part, bool fractions)
+      : set_(set), takes_integers_(integer_part), takes_fractions_(fractions) {
     for (const Decimal& one : set.divisors) divisors_.push_back(divisor_of(one));
-    if (divisors_.empty()) counted_ = kMostWhole;
+    if (divisors_.empty()) counted_ = kMostDigits;
     for (const Divisor& one : divisors_) places_ = std::max(places_, one.places);
     for (const auto& limit : set.limits) {
       places_ = std::max(places_, limit.value.fraction.size());
-      counted_ = std::max(counted_, limit.value.whole.size() + 1);
+      counted_ = std::max(counted_, limit.value.integer_part.size() + 1);
     }
   }
 
   Read start() const {
-    Read made;
-    made.orders.assign(set_.limits.size(), 0);
-    made.rests.assign(divisors_.size(), 0);
-    return made;
+    Read result;
+    result.orders.assign(set_.limits.size(), 0);
+    result.rests.assign(divisors_.size(), 0);
+    return result;
   }
 
   std::optional<Read> next(Read at, char c) const {
@@ -117,9 +119,9 @@ class Reading {
     }
     if (c == '.') {
       if ((at.phase != kZero && at.phase != kBefore) || !takes_fractions_) return std::nullopt;
-      for (size_t i = 0; i < at.orders.size(); ++i) at.orders[i] = of_whole(at, i);
+      for (size_t i = 0; i < at.orders.size(); ++i) at.orders[i] = order_of_integer(at, i);
       at.phase = kPoint;
-      at.whole = at.whole > kLongestWhole;
+      at.integer_part = at.integer_part > kLongestInteger;
       return at;
     }
     const int digit = c - '0';
@@ -129,7 +131,7 @@ class Reading {
 
   bool ends(const Read& at) const {
     if (at.phase != kZero && at.phase != kBefore && at.phase != kBehind) return false;
-    if ((at.negative && !at.nonzero) || !(at.broken ? takes_fractions_ : takes_whole_))
+    if ((at.negative && !at.nonzero) || !(at.broken ? takes_fractions_ : takes_integers_))
       return false;
     for (size_t i = 0; i < divisors_.size(); ++i) {
       int64_t rest = at.rests[i];
@@ -144,22 +146,23 @@ class Reading {
 
  private:
   std::optional<Read> before(Read at, int digit) const {
-    if (divisors_.empty() && at.whole == counted_) return std::nullopt;
+    if (divisors_.empty() && at.integer_part == counted_) return std::nullopt;
     at.phase = digit == 0 && at.phase != kBefore ? kZero : kBefore;
     for (size_t i = 0; i < at.orders.size(); ++i) {
-      const std::string& whole = set_.limits[i].value.whole;
-      if (at.orders[i] == 0 && at.whole < whole.size()) at.orders[i] = sign(digit, whole[at.whole]);
+      const std::string& integer_part = set_.limits[i].value.integer_part;
+      if (at.orders[i] == 0 && at.integer_part < integer_part.size())
+        at.orders[i] = sign(digit, integer_part[at.integer_part]);
     }
     for (size_t i = 0; i < divisors_.size(); ++i) {
       at.rests[i] = step(at.rests[i], digit, divisors_[i]);
     }
-    at.whole = std::min(at.whole + 1, counted_);
+    at.integer_part = std::min(at.integer_part + 1, counted_);
     at.nonzero = at.nonzero || digit != 0;
     return at;
   }
 
   std::optional<Read> behind(Read at, int digit) const {
-    const size_t most = at.whole != 0 ? places_ : std::max(places_, kLongestFraction);
+    const size_t most = at.integer_part != 0 ? places_ : std::max(places_, kLongestFraction);
     if (at.behind == most) return std::nullopt;
     at.phase = kBehind;
     for (size_t i = 0; i < at.orders.size(); ++i) {
@@ -184,24 +187,24 @@ class Reading {
     return digit == other - '0' ? 0 : digit < other - '0' ? -1 : 1;
   }
 
-  int of_whole(const Read& at, size_t i) const {
-    const size_t size = set_.limits[i].value.whole.size();
-    return at.whole == size ? at.orders[i] : at.whole < size ? -1 : 1;
+  int order_of_integer(const Read& at, size_t i) const {
+    const size_t size = set_.limits[i].value.integer_part.size();
+    return at.integer_part == size ? at.orders[i] : at.integer_part < size ? -1 : 1;
   }
 
   int order(const Read& at, size_t i) const {
     const Decimal& limit = set_.limits[i].value;
     if (at.negative != limit.negative)
       return at.negative ? -1 : sign_of(limit) == 0 && !at.nonzero ? 0 : 1;
-    int size = at.phase < kPoint ? of_whole(at, i) : at.orders[i];
+    int size = at.phase < kPoint ? order_of_integer(at, i) : at.orders[i];
     if (size == 0 && at.behind < limit.fraction.size()) size = -1;
     return at.negative ? -size : size;
   }
 
   const Numbers& set_;
-  const bool takes_whole_, takes_fractions_;
+  const bool takes_integers_, takes_fractions_;
   std::vector<Divisor> divisors_;
-  size_t places_ = 0, counted_ = kLongestWhole + 1;
+  size_t places_ = 0, counted_ = kLongestInteger + 1;
 };
 
 }  // namespace
@@ -210,9 +213,9 @@ std::optional<Decimal> decimal_of(const json::Value& value) {
   if (!value.is(Kind::kInt) && !value.is(Kind::kFloat)) return std::nullopt;
   if (value.is(Kind::kFloat) && !(std::abs(value.number()) < kLargest)) return std::nullopt;
   const std::string text = json::to_string(value);
-  Decimal made;
-  made.negative = text[0] == '-';
-  size_t at = made.negative ? 1 : 0;
+  Decimal decimal;
+  decimal.negative = text[0] == '-';
+  size_t at = decimal.negative ? 1 : 0;
   std::string digits;
   size_t point = std::string::npos;
   for (; at < text.size() && text[at] != 'e'; ++at) {
@@ -229,14 +232,15 @@ std::optional<Decimal> decimal_of(const json::Value& value) {
   places = std::max<int64_t>(places, 0);
   if (digits.size() < static_cast<size_t>(places))
     digits.append(static_cast<size_t>(places) - digits.size(), '0');
-  made.whole = digits.substr(0, static_cast<size_t>(places));
-  made.fraction = digits.substr(static_cast<size_t>(places));
-  made.whole.erase(0, std::min(made.whole.find_first_not_of('0'), made.whole.size()));
-  if (made.whole.empty()) made.whole = "0";
-  const size_t last = made.fraction.find_last_not_of('0');
-  made.fraction.resize(last == std::string::npos ? 0 : last + 1);
-  if (made.whole == "0" && made.fraction.empty()) made.negative = false;
-  return made;
+  decimal.integer_part = digits.substr(0, static_cast<size_t>(places));
+  decimal.fraction = digits.substr(static_cast<size_t>(places));
+  decimal.integer_part.erase(
+      0, std::min(decimal.integer_part.find_first_not_of('0'), decimal.integer_part.size()));
+  if (decimal.integer_part.empty()) decimal.integer_part = "0";
+  const size_t last = decimal.fraction.find_last_not_of('0');
+  decimal.fraction.resize(last == std::string::npos ? 0 : last + 1);
+  if (decimal.integer_part == "0" && decimal.fraction.empty()) decimal.negative = false;
+  return decimal;
 }
 
 int compare(const Decimal& a, const Decimal& b) {
@@ -255,7 +259,7 @@ bool Numbers::has(const Decimal& value) const {
            if (digits.size() > divisor.places) return false;
            digits.resize(divisor.places, '0');
            int64_t rest = 0;
-           for (const char c : value.whole + digits) rest = step(rest, c - '0', divisor);
+           for (const char c : value.integer_part + digits) rest = step(rest, c - '0', divisor);
            return rest == 0;
          });
 }
@@ -273,9 +277,9 @@ bool Numbers::may_have_any() const {
   return true;
 }
 
-Automaton Numbers::automaton(bool whole, bool fractions, Steps& steps) const {
-  const Reading reading(*this, whole, fractions);
-  Automaton made;
+Automaton Numbers::automaton(bool integer_part, bool fractions, Steps& steps) const {
+  const Reading reading(*this, integer_part, fractions);
+  Automaton result;
   std::map<std::vector<int64_t>, size_t> places;
   std::vector<Read> order = {reading.start()};
   places.emplace(order[0].key(), 0);
@@ -291,14 +295,14 @@ Automaton Numbers::automaton(bool whole, bool fractions, Steps& steps) const {
       const auto code = static_cast<char32_t>(c);
       set = joined(std::move(set), {{code, code}});
     }
-    made.states.push_back({reading.ends(order[i]), {}});
-    for (auto& [to, set] : edges) made.states[i].edges.emplace_back(std::move(set), to);
+    result.states.push_back({reading.ends(order[i]), {}});
+    for (auto& [to, set] : edges) result.states[i].edges.emplace_back(std::move(set), to);
     if (order.size() > kMostNumberStates) {
       throw NotEnforced("", "what its numbers are held to has too many states");
     }
   }
-  made.trim();
-  return made;
+  result.trim();
+  return result;
 }
 
 }  // namespace wherry::app

@@ -14,8 +14,8 @@ namespace wherry::app {
 
 struct Decimal {
   bool negative = false;
-  std::string whole = "0";  // digits before the decimal point, without leading zeros
-  std::string fraction;     // digits after the decimal point, without trailing zeros
+  std::string integer_part = "0";  // digits before the decimal point, without leading zeros
+  std::string fraction;            // digits after the decimal point, without trailing zeros
 };
 
 // Converts a JSON number. Returns nothing if the value is not a number, or is beyond 2^63, where
@@ -39,7 +39,7 @@ struct Numbers {
   // Returns an automaton that accepts the texts of the numbers: no exponent, no "-0", few digits
   // after the decimal point. Throws NotEnforced if there are too many states. fractions: accept
   // non-integers; whole: accept integers.
-  Automaton automaton(bool whole, bool fractions, Steps& steps) const;
+  Automaton automaton(bool integer_part, bool fractions, Steps& steps) const;
 };
 
 }  // namespace wherry::app

@@ -135,25 +135,25 @@ class Objects {
   }
 
   Goal names_goal() const {
-    Goal made = shape_.names;
-    made.push_back({Literal::kFits, nullptr, kText});
-    return made;
+    Goal goal = shape_.names;
+    goal.push_back({Literal::kFits, nullptr, kText});
+    return goal;
   }
 
   template <typename Is>
   Goal goal_of(const Is& is) const {
-    Goal made;
+    Goal goal;
     for (const auto& part : shape_.objects) {
-      bool found = false;
+      bool matched = false;
       for (size_t i = 0; part.patterns != nullptr && i < part.patterns->items.size(); ++i) {
         const auto& [text, schema] = part.patterns->items[i];
         if (!is(text.text())) continue;
-        made.push_back({Literal::kFits, &schema});
-        found = true;
+        goal.push_back({Literal::kFits, &schema});
+        matched = true;
       }
-      if (!found) made.push_back({Literal::kFits, part.others});
+      if (!matched) goal.push_back({Literal::kFits, part.others});
     }
-    return made;
+    return goal;
   }
 
   // Returns the set of all names except the declared ones; if there are many of those, it also

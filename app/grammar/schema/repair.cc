@@ -62,17 +62,17 @@ class Analysis {
 
   // Returns the places where llguidance would begin what cannot be ended.
   std::vector<std::string> dead_ends() {
-    std::vector<std::string> made;
+    std::vector<std::string> texts;
     for (const auto& [goal, rule] : values_.known()) {
       if (!ends_[rule]) continue;
       for (Shape shape : values_.shapes().of(goal)) {
         shape.types = types_in(shape);
         if (shape.constants) continue;
-        if ((shape.types & kObject) != 0) dead_properties(goal, shape, made);
-        if ((shape.types & kList) != 0) dead_items(goal, shape, made);
+        if ((shape.types & kObject) != 0) dead_properties(goal, shape, texts);
+        if ((shape.types & kList) != 0) dead_items(goal, shape, texts);
       }
     }
-    return made;
+    return texts;
   }
 
  private:
@@ -175,10 +175,10 @@ Value without_impossible(const Value& schema, Analysis& analysis, bool& changed)
 Value with_parts(const Value& schema,
                  const std::function<Value(const Value& part, bool replaceable)>& changed) {
   if (!schema.is_dict()) return schema;
-  Items made;
+  Items fields;
   bool any = false;
   for (const auto& [name, value] : schema.dict().items) {
-    made.emplace_back(name, value);
+    fields.emplace_back(name, value);
     const auto place =
         std::find_if(std::begin(kPlaces), std::end(kPlaces),
                      [&name = name](const Place& one) { return one.name == name.text(); });
@@ -201,30 +201,30 @@ Value with_parts(const Value& schema,
       for (const Value& part : value.items()) parts.push_back(next(part));
       now = json::make_list(std::move(parts));
     }
-    if (here) made.back().second = std::move(now);
+    if (here) fields.back().second = std::move(now);
     any = any || here;
   }
   // An unchanged schema stays the same object, by which others know it.
-  return any ? json::make_dict(std::move(made)) : schema;
+  return any ? json::make_dict(std::move(fields)) : schema;
 }
 
 Repaired repaired(const Value& schema) {
   try {
     Steps steps;
     Texts texts(steps);
-    Repaired made{with_finite_names(schema, texts), {}};
-    auto analysis = std::make_unique<Analysis>(made.schema);
+    Repaired result{with_finite_names(schema, texts), {}};
+    auto analysis = std::make_unique<Analysis>(result.schema);
     if (!analysis->complete()) return {schema, {}};
-    if (analysis->none(made.schema)) return {schema, {kImpossible}};
+    if (analysis->none(result.schema)) return {schema, {kImpossible}};
     bool changed = false;
-    Value next = without_impossible(made.schema, *analysis, changed);
+    Value next = without_impossible(result.schema, *analysis, changed);
     if (changed) {
-      made.schema = std::move(next);
-      analysis = std::make_unique<Analysis>(made.schema);
+      result.schema = std::move(next);
+      analysis = std::make_unique<Analysis>(result.schema);
       if (!analysis->complete()) return {schema, {}};
     }
-    made.problems = analysis->dead_ends();
-    return made;
+    result.problems = analysis->dead_ends();
+    return result;
   } catch (const NotEnforced&) {  // other keywords are refused elsewhere, by name
     return {schema, {}};
   }

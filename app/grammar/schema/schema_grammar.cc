@@ -41,12 +41,12 @@ void ValueRules::finish() {
 
 unsigned types_in(const Shape& shape) {
   if (shape.constants) {
-    unsigned made = 0;
-    for (const Value& one : *shape.constants) made |= type_of(one);
-    return made & shape.types;
+    unsigned result = 0;
+    for (const Value& one : *shape.constants) result |= type_of(one);
+    return result & shape.types;
   }
   // A schema without `type` is taken to mean the types that its keywords apply to.
-  return shape.types == kAnyType && shape.told != 0 ? shape.told : shape.types;
+  return shape.types == kAnyType && shape.mentioned != 0 ? shape.mentioned : shape.types;
 }
 
 void ValueRules::add(size_t rule, Shape shape) {
@@ -79,8 +79,8 @@ void ValueRules::add_constants(size_t rule, const Shape& shape) {
 }
 
 void ValueRules::add_numbers(size_t rule, const Shape& shape) {
-  const bool whole = (shape.types & kWhole) != 0, broken = (shape.types & kBroken) != 0;
-  if (whole && shape.numbers.limits.empty() && shape.numbers.divisors.empty()) {
+  const bool integers = (shape.types & kInteger) != 0, broken = (shape.types & kBroken) != 0;
+  if (integers && shape.numbers.limits.empty() && shape.numbers.divisors.empty()) {
     // Digits are bounded, so that a number ends: doubles have 17.
     const std::string integer = "\"-\"? (\"0\" | [1-9] [0-9]{0,18})";
     const std::string rest = " (\".\" [0-9]{1,17})? ([eE] [+\\-]? [0-9]{1,3})?";
@@ -88,16 +88,16 @@ void ValueRules::add_numbers(size_t rule, const Shape& shape) {
     return;
   }
   const auto either = [&](size_t state, const CodePoints& set, const Written& rest) {
-    std::string made = "[";
+    std::string result = "[";
     for (const auto& [low, high] : set) {
       for (char32_t code = low; code <= high; ++code) {
-        made += (code == '-' ? "\\" : "") + std::string(1, static_cast<char>(code));
+        result += (code == '-' ? "\\" : "") + std::string(1, static_cast<char>(code));
       }
     }
-    rules_.either(state, Written{made + "]", {}} + rest);
+    rules_.either(state, Written{result + "]", {}} + rest);
   };
-  rules_.either(
-      rule, written(shape.numbers.automaton(whole, broken, steps_), rules_, {"\"\"", {}}, either));
+  rules_.either(rule, written(shape.numbers.automaton(integers, broken, steps_), rules_,
+                              {"\"\"", {}}, either));
 }
 
 Texts::Id ValueRules::text_set(const Shape& shape) {
@@ -125,22 +125,23 @@ Texts::Id ValueRules::text_set(const Goal& goal) {
 }
 
 SchemaGrammar schema_grammar(const Value& schema, const Value& root) {
-  SchemaGrammar made;
+  SchemaGrammar grammar;
   try {
     Steps steps;
     Texts texts(steps);
-    const bool whole = schema.object() == root.object();
-    const Value finite = whole ? with_finite_names(root, texts) : root;
-    ValueRules rules(finite, steps, made.problems);
-    const Value* dialect = root.is_dict() ? root.dict().find("$schema") : nullptr;
-    const bool known = dialect == nullptr || (dialect->is_string() &&
-                                              dialect->text().find("://json-schema.org/draft") < 6);
-    if (!known) made.problems.emplace_back("$schema");
-    made.rules = rules.all(Shapes::goal_of(whole ? finite : schema));
+    const bool integers = schema.object() == root.object();
+    const Value finite = integers ? with_finite_names(root, texts) : root;
+    ValueRules rules(finite, steps, grammar.problems);
+    const Value* meta_schema = root.is_dict() ? root.dict().find("$schema") : nullptr;
+    const bool known =
+        meta_schema == nullptr ||
+        (meta_schema->is_string() && meta_schema->text().find("://json-schema.org/draft") < 6);
+    if (!known) grammar.problems.emplace_back("$schema");
+    grammar.rules = rules.all(Shapes::goal_of(integers ? finite : schema));
   } catch (const NotEnforced& problem) {
-    note(problem, made.problems);
+    note(problem, grammar.problems);
   }
-  return made;
+  return grammar;
 }
 
 PlainTexts plain_texts(const Value& schema, const Value& root, const std::string& end) {

@@ -27,21 +27,21 @@ unsigned named_types(const Value& value) {
       if (one.name == value.text()) return one.types;
     }
   }
-  unsigned made = 0;
+  unsigned result = 0;
   if (value.is(Kind::kList)) {
     for (const Value& one : value.items()) {
       const unsigned type = one.is_string() ? named_types(one) : 0;
       if (type == 0) return 0;
-      made |= type;
+      result |= type;
     }
   }
-  return made;
+  return result;
 }
 
 int64_t count_of(const Value& value) {
-  const bool whole = value.is(Kind::kInt) ||
-                     (value.is(Kind::kFloat) && value.number() == std::floor(value.number()));
-  if (!whole || value.number() < 0 || value.number() > 1e9) return -1;
+  const bool is_integer = value.is(Kind::kInt) ||
+                          (value.is(Kind::kFloat) && value.number() == std::floor(value.number()));
+  if (!is_integer || value.number() < 0 || value.number() > 1e9) return -1;
   return static_cast<int64_t>(value.number());
 }
 
@@ -54,7 +54,7 @@ bool Shapes::keyword(const std::string& name, const Value& value, const Value& s
   if (std::find(std::begin(kRefused), std::end(kRefused), name) != std::end(kRefused)) bad("");
   if (name == "$id" && &schema != &root_ && value.is_string()) bad("it moves references");
   const unsigned types = types_of_keyword(name);
-  shape.told |= types;
+  shape.mentioned |= types;
   if (name == "$ref") {
     open.push_back({{{Literal::kFits, &target(schema)}}});
   } else if (name == "type") {
@@ -241,7 +241,7 @@ void Shapes::of_objects(const std::string& name, const Value& value, const Value
 
 void Shapes::dependent(const Value& value, const std::string& where, std::vector<Choice>& open) {
   for (const auto& [name, needs] : value.dict().items) {
-    const Value* without = made({{"properties", json::make_dict({{name, false}})}});
+    const Value* without = create({{"properties", json::make_dict({{name, false}})}});
     const bool names = needs.is(Kind::kList);
     const auto is_text = [](const Value& one) { return one.is_string(); };
     if (names ? !std::all_of(needs.items().begin(), needs.items().end(), is_text)
@@ -250,7 +250,7 @@ void Shapes::dependent(const Value& value, const std::string& where, std::vector
     }
     Values required = {name};
     if (names) required.insert(required.end(), needs.items().begin(), needs.items().end());
-    Goal with = {{Literal::kFits, made({{"required", json::make_list(required)}}), kObject}};
+    Goal with = {{Literal::kFits, create({{"required", json::make_list(required)}}), kObject}};
     if (!names) with.push_back({Literal::kFits, &needs});
     open.push_back({{{Literal::kFits, without}}, with});
   }

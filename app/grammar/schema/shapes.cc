@@ -42,9 +42,9 @@ unsigned type_of(const Value& value) {
     case Kind::kBool:
       return value.integer() != 0 ? kTrue : kFalse;
     case Kind::kInt:
-      return kWhole;
+      return kInteger;
     case Kind::kFloat:
-      return value.number() == std::floor(value.number()) ? kWhole : kBroken;
+      return value.number() == std::floor(value.number()) ? kInteger : kBroken;
     case Kind::kString:
       return kText;
     default:
@@ -79,21 +79,21 @@ std::string Shapes::place(const Value* schema, const std::string& keyword) const
   return where.empty() ? keyword : keyword.empty() ? where : where + "." + keyword;
 }
 
-const Value* Shapes::made(std::vector<std::pair<Value, Value>> items) {
-  made_.push_back(json::make_dict(std::move(items)));
-  return &made_.back();
+const Value* Shapes::create(std::vector<std::pair<Value, Value>> items) {
+  created_.push_back(json::make_dict(std::move(items)));
+  return &created_.back();
 }
 
 const Value& Shapes::target(const Value& schema) const {
   const Value& reference = *schema.dict().find("$ref");
-  const Value* found = nullptr;
+  const Value* match = nullptr;
   if (reference.is_string() && !reference.text().empty() && reference.text()[0] == '#') {
     const std::string& text = reference.text();
     const auto anchor = anchors_.find(text.substr(1));
-    found = text == "#" || text[1] == '/' ? &root_
+    match = text == "#" || text[1] == '/' ? &root_
             : anchor == anchors_.end()    ? nullptr
                                           : anchor->second;
-    for (size_t at = 1; found != nullptr && at < text.size() && text[1] == '/';) {
+    for (size_t at = 1; match != nullptr && at < text.size() && text[1] == '/';) {
       const size_t end = std::min(text.find('/', at + 1), text.size());
       std::string name;
       for (size_t i = at + 1; i < end; ++i) {
@@ -118,26 +118,26 @@ const Value& Shapes::target(const Value& schema) const {
         else if (i + 1 < name.size() && name[i + 1] == '0')
           name.replace(i, 2, "~");
       }
-      if (found->is(Kind::kList)) {
+      if (match->is(Kind::kList)) {
         const bool number =
             !name.empty() && name.size() < 7 && name.find_first_not_of("0123456789") == name.npos;
-        const size_t index = number ? std::stoul(name) : found->items().size();
-        found = index < found->items().size() ? &found->items()[index] : nullptr;
+        const size_t index = number ? std::stoul(name) : match->items().size();
+        match = index < match->items().size() ? &match->items()[index] : nullptr;
       } else {
-        found = found->is_dict() ? found->dict().find(std::string_view(name)) : nullptr;
+        match = match->is_dict() ? match->dict().find(std::string_view(name)) : nullptr;
       }
       at = end;
     }
   }
-  if (found == nullptr || (!found->is_dict() && !found->is(Kind::kBool))) {
+  if (match == nullptr || (!match->is_dict() && !match->is(Kind::kBool))) {
     throw NotEnforced(place(&schema, "$ref"), "it names no schema of this document");
   }
-  return *found;
+  return *match;
 }
 
 Goal Shapes::plain(Goal goal) {
   static const Value kNothing(false);
-  Goal made;
+  Goal result;
   for (Literal literal : goal) {
     std::vector<const json::Object*> passed;
     for (int n = 0; literal.kind == Literal::kFits && literal.schema != nullptr; ++n) {
@@ -169,9 +169,9 @@ Goal Shapes::plain(Goal goal) {
     if (literal.schema != nullptr && literal.schema->object() != nullptr) {
       literal.schema = first_.emplace(literal.schema->object().get(), literal.schema).first->second;
     }
-    made.push_back(literal);
+    result.push_back(literal);
   }
-  return made;
+  return result;
 }
 
 const std::vector<Shape>& Shapes::of(Goal goal) {
@@ -181,9 +181,9 @@ const std::vector<Shape>& Shapes::of(Goal goal) {
   std::vector<Choice> open;
   for (auto literal = goal.rbegin(); literal != goal.rend(); ++literal)
     open.push_back({{*literal}});
-  std::vector<Shape> made;
-  expand({}, std::move(open), {}, made);
-  return known_.emplace(std::move(goal), std::move(made)).first->second;
+  std::vector<Shape> shapes;
+  expand({}, std::move(open), {}, shapes);
+  return known_.emplace(std::move(goal), std::move(shapes)).first->second;
 }
 
 // Expands a goal into shapes: applies the fixed requirements first, then enumerates the choices.

@@ -34,7 +34,7 @@ using Goal = std::vector<Literal>;
 
 struct Shape {
   unsigned types = kAnyType;
-  unsigned told = 0;  // types that the schema's keywords mention
+  unsigned mentioned = 0;  // types that the schema's keywords mention
   std::optional<json::Values> constants;
   json::Values excluded;  // texts, lists and objects that are excluded
   Numbers numbers;
@@ -127,7 +127,7 @@ class Shapes {
   const json::Value& target(const json::Value& reference) const;
   void remember(const json::Value& value, const std::string& where);
   // Creates a schema that the document does not contain.
-  const json::Value* made(std::vector<std::pair<json::Value, json::Value>> items);
+  const json::Value* create(std::vector<std::pair<json::Value, json::Value>> items);
 
   bool formats_ = true;
   const json::Value& root_;
@@ -137,7 +137,7 @@ class Shapes {
   // Maps each schema to the first pointer to an equal one.
   std::map<const json::Object*, const json::Value*> first_;
   std::map<std::string, const json::Value*> anchors_;
-  std::deque<json::Value> made_;
+  std::deque<json::Value> created_;
   std::map<Goal, std::vector<Shape>> known_;
   std::map<const json::Object*, Choice> one_of_, negated_;
   std::set<const json::Object*> open_;  // schemas that are being expanded, to detect cycles

@@ -29,13 +29,13 @@ int32_t less(int32_t a, int32_t by) { return a == Texts::kUnbounded ? a : std::m
 }  // namespace
 
 Texts::Texts(Steps& steps) : steps_(steps) {
-  none_ = made({Kind::kChars, false, true, 0, 0, 0, 0, {}, {}});
+  none_ = add_node({Kind::kChars, false, true, 0, 0, 0, 0, {}, {}});
   any_char_ = chars(text_characters());
-  empty_ = made({Kind::kRepeat, true, true, 0, 0, 0, 0, {none_}, {}});
+  empty_ = add_node({Kind::kRepeat, true, true, 0, 0, 0, 0, {none_}, {}});
   all_ = repeat(any_char_, 0, kUnbounded);
 }
 
-Texts::Id Texts::made(Node node) {
+Texts::Id Texts::add_node(Node node) {
   steps_.take(1 + node.parts.size() + node.chars.size());
   std::vector<int32_t> key = {static_cast<int32_t>(node.kind), node.from, node.to};
   key.insert(key.end(), node.parts.begin(), node.parts.end());
@@ -46,7 +46,7 @@ Texts::Id Texts::made(Node node) {
 }
 
 Texts::Id Texts::chars(CodePoints set) {
-  return made({Kind::kChars, false, true, 1, 1, 0, 0, {}, shared(set, text_characters())});
+  return add_node({Kind::kChars, false, true, 1, 1, 0, 0, {}, shared(set, text_characters())});
 }
 
 Texts::Id Texts::literal(std::string_view text) {
@@ -56,9 +56,9 @@ Texts::Id Texts::literal(std::string_view text) {
     const char32_t code = unicode::next_code_point(text, at);
     all.push_back(chars({{code, code}}));
   }
-  Id made = empty_;
-  for (; !all.empty(); all.pop_back()) made = concat(all.back(), made);
-  return made;
+  Id result = empty_;
+  for (; !all.empty(); all.pop_back()) result = concat(all.back(), result);
+  return result;
 }
 
 Texts::Id Texts::concat(Id a, Id b) {
@@ -70,31 +70,31 @@ Texts::Id Texts::concat(Id a, Id b) {
     return concat(parts[0], concat(parts[1], b));
   }
   const Node &x = node(a), &y = node(b);
-  return made({Kind::kConcat,
-               x.nullable && y.nullable,
-               x.plain && y.plain,
-               std::min(x.least + y.least, kLongest),
-               sum(x.most, y.most),
-               0,
-               0,
-               {a, b},
-               {}});
+  return add_node({Kind::kConcat,
+                   x.nullable && y.nullable,
+                   x.plain && y.plain,
+                   std::min(x.least + y.least, kLongest),
+                   sum(x.most, y.most),
+                   0,
+                   0,
+                   {a, b},
+                   {}});
 }
 
 // Flattens nested parts, sorts and deduplicates them, and merges character sets.
 std::vector<Texts::Id> Texts::flat(Kind kind, std::vector<Id> parts, Id neutral) const {
-  std::vector<Id> made;
+  std::vector<Id> result;
   for (const Id part : parts) {
     if (part == neutral) continue;
     if (node(part).kind == kind) {
-      made.insert(made.end(), node(part).parts.begin(), node(part).parts.end());
+      result.insert(result.end(), node(part).parts.begin(), node(part).parts.end());
     } else {
-      made.push_back(part);
+      result.push_back(part);
     }
   }
-  std::sort(made.begin(), made.end());
-  made.erase(std::unique(made.begin(), made.end()), made.end());
-  return made;
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
 }
 
 Texts::Id Texts::either(std::vector<Id> parts) {
@@ -127,7 +127,7 @@ Texts::Id Texts::either(std::vector<Id> parts) {
     const bool open = all.most == kUnbounded || one.most == kUnbounded;
     all.most = open ? kUnbounded : std::max(all.most, one.most);
   }
-  return made(std::move(all));
+  return add_node(std::move(all));
 }
 
 Texts::Id Texts::both(std::vector<Id> parts) {
@@ -160,7 +160,7 @@ Texts::Id Texts::both(std::vector<Id> parts) {
     }
   }
   if (all.most != kUnbounded && all.least > all.most) return none_;
-  return made(std::move(all));
+  return add_node(std::move(all));
 }
 
 // Restricts a set to texts of `from` to `to` characters, with counted repetitions if the set has
@@ -194,22 +194,22 @@ Texts::Id Texts::shortened(Id part, int32_t from, int32_t to) {
   const int32_t most = to == kUnbounded         ? one.most
                        : one.most == kUnbounded ? to
                                                 : std::min(one.most, to);
-  return made({Kind::kBoth,
-               one.nullable && from == 0,
-               false,
-               std::max(one.least, from),
-               most,
-               0,
-               0,
-               std::move(parts),
-               {}});
+  return add_node({Kind::kBoth,
+                   one.nullable && from == 0,
+                   false,
+                   std::max(one.least, from),
+                   most,
+                   0,
+                   0,
+                   std::move(parts),
+                   {}});
 }
 
 Texts::Id Texts::without(Id part) {
   if (part == none_) return all_;
   if (part == all_) return none_;
   if (node(part).kind == Kind::kNot) return node(part).parts[0];
-  return made({Kind::kNot, !node(part).nullable, false, 0, kUnbounded, 0, 0, {part}, {}});
+  return add_node({Kind::kNot, !node(part).nullable, false, 0, kUnbounded, 0, 0, {part}, {}});
 }
 
 Texts::Id Texts::repeat(Id part, int32_t from, int32_t to) {
@@ -218,15 +218,15 @@ Texts::Id Texts::repeat(Id part, int32_t from, int32_t to) {
   if (from == 1 && to == 1) return part;
   const Node one = node(part);
   if (one.kind == Kind::kRepeat && one.from == 0 && one.to == kUnbounded) return part;
-  return made({Kind::kRepeat,
-               from == 0 || one.nullable,
-               one.plain,
-               product(one.least, from),
-               product(one.most, to),
-               from,
-               to,
-               {part},
-               {}});
+  return add_node({Kind::kRepeat,
+                   from == 0 || one.nullable,
+                   one.plain,
+                   product(one.least, from),
+                   product(one.most, to),
+                   from,
+                   to,
+                   {part},
+                   {}});
 }
 
 Texts::Id Texts::derivative(Id id, char32_t at) {
@@ -234,31 +234,31 @@ Texts::Id Texts::derivative(Id id, char32_t at) {
   if (known != derivatives_.end()) return known->second;
   steps_.take(4);
   const Node one = node(id);
-  Id made = none_;
+  Id result = none_;
   std::vector<Id> parts;
   switch (one.kind) {
     case Kind::kChars:
       for (const auto& [low, high] : one.chars) {
-        if (low <= at && at <= high) made = empty_;
+        if (low <= at && at <= high) result = empty_;
       }
       break;
     case Kind::kConcat:
-      made = concat(derivative(one.parts[0], at), one.parts[1]);
-      if (node(one.parts[0]).nullable) made = either({made, derivative(one.parts[1], at)});
+      result = concat(derivative(one.parts[0], at), one.parts[1]);
+      if (node(one.parts[0]).nullable) result = either({result, derivative(one.parts[1], at)});
       break;
     case Kind::kRepeat:
-      made = concat(derivative(one.parts[0], at),
-                    repeat(one.parts[0], std::max(one.from - 1, 0), less(one.to, 1)));
+      result = concat(derivative(one.parts[0], at),
+                      repeat(one.parts[0], std::max(one.from - 1, 0), less(one.to, 1)));
       break;
     case Kind::kNot:
-      made = without(derivative(one.parts[0], at));
+      result = without(derivative(one.parts[0], at));
       break;
     default:
       for (const Id part : one.parts) parts.push_back(derivative(part, at));
-      made = one.kind == Kind::kEither ? either(std::move(parts)) : both(std::move(parts));
+      result = one.kind == Kind::kEither ? either(std::move(parts)) : both(std::move(parts));
   }
-  derivatives_.emplace(std::pair(id, at), made);
-  return made;
+  derivatives_.emplace(std::pair(id, at), result);
+  return result;
 }
 
 void Texts::cuts(Id id, std::vector<char32_t>& into) {
@@ -282,7 +282,7 @@ bool Texts::has(Id id, std::string_view text) {
 }
 
 Automaton Texts::automaton(Id id) {
-  Automaton made;
+  Automaton result;
   std::map<Id, size_t> places = {{id, 0}};
   std::vector<Id> order = {id};
   for (size_t i = 0; i < order.size(); ++i) {
@@ -301,18 +301,18 @@ Automaton Texts::automaton(Id id) {
       set = joined(std::move(set), {{at[k], at[k + 1] - 1}});
     }
     edges.erase(none_);
-    made.states.push_back({node(order[i]).nullable, {}});
+    result.states.push_back({node(order[i]).nullable, {}});
     for (auto& [to, set] : edges) {
       const auto [place, is_new] = places.emplace(to, order.size());
       if (is_new) order.push_back(to);
-      made.states[i].edges.emplace_back(std::move(set), place->second);
+      result.states[i].edges.emplace_back(std::move(set), place->second);
     }
     if (order.size() > kMostStates) {
       throw NotEnforced("", "what its texts are held to has too many states");
     }
   }
-  made.trim();
-  return made;
+  result.trim();
+  return result;
 }
 
 }  // namespace wherry::app

@@ -53,7 +53,7 @@ class Texts {
 
  private:
   using Key = std::pair<std::vector<int32_t>, CodePoints>;
-  Id made(Node node);
+  Id add_node(Node node);
   std::vector<Id> flat(Kind kind, std::vector<Id> parts, Id neutral) const;
   Id shortened(Id part, int32_t from, int32_t to);
   Id derivative(Id id, char32_t at);

@@ -16,18 +16,18 @@ std::string character(char32_t code) {
   const bool plain =
       (code >= '0' && code <= '9') || (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z');
   if (plain) return std::string(1, static_cast<char>(code));
-  char made[16];
-  std::snprintf(made, sizeof made, "\\U%08x", static_cast<unsigned>(code));
-  return made;
+  char result[16];
+  std::snprintf(result, sizeof result, "\\U%08x", static_cast<unsigned>(code));
+  return result;
 }
 
 std::string char_class(const CodePoints& set) {
-  std::string made = "[";
+  std::string result = "[";
   for (const auto& [low, high] : set) {
-    made += character(low);
-    if (high > low) made += (high > low + 1 ? "-" : "") + character(high);
+    result += character(low);
+    if (high > low) result += (high > low + 1 ? "-" : "") + character(high);
   }
-  return made + "]";
+  return result + "]";
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ RuleSet::Reached RuleSet::reached() const {
 std::string RuleSet::text(size_t root) {
   const auto [ends, missing] = reached();
   if (!ends[root]) return "";
-  std::string made = "root ::= " + ref(root).text + "\n";
+  std::string result = "root ::= " + ref(root).text + "\n";
   std::vector<bool> written(rules_.size());
   std::vector<size_t> open = {root};
   written[root] = true;
@@ -98,9 +98,9 @@ std::string RuleSet::text(size_t root) {
         written[need] = true;
       }
     }
-    made += ref(rule).text + " ::= " + body + "\n";
+    result += ref(rule).text + " ::= " + body + "\n";
   }
-  return made;
+  return result;
 }
 
 void WrittenTexts::either(size_t rule, const CodePoints& set, const Written& rest) {
@@ -218,7 +218,7 @@ Written WrittenTexts::at_most(Texts::Id part, int32_t count, Written rest) {
 // Writes whole blocks, then a shorter one; the last block may be followed by up to `others`
 // characters.
 Written WrittenTexts::blocks(Texts::Id part, int32_t count, int32_t others, Written rest) {
-  Written made = at_most(part, others, rest);
+  Written result = at_most(part, others, rest);
   const Written end = at_most(part, kBlock - 1, rest);
   const Written block = known("block", part, kBlock, {}, [&](size_t rule) {
     rules_.either(rule, times(part, kBlock, {"\"\"", {}}));
@@ -226,10 +226,10 @@ Written WrittenTexts::blocks(Texts::Id part, int32_t count, int32_t others, Writ
   for (int32_t n = 0; n < count; ++n) {
     const size_t rule = rules_.add();
     rules_.either(rule, end);
-    rules_.either(rule, block + made);
-    made = rules_.ref(rule);
+    rules_.either(rule, block + result);
+    result = rules_.ref(rule);
   }
-  return made;
+  return result;
 }
 
 }  // namespace wherry::app

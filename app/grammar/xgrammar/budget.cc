@@ -12,7 +12,7 @@ struct State {
   bool limited = false;
   int64_t left = 0;   // steps before the next check of the budget
   int64_t later = 0;  // steps that remain after the next check
-  const std::atomic<bool>* unwanted = nullptr;
+  const std::atomic<bool>* cancelled = nullptr;
   const char* what = "";
   std::string warning;
 };
@@ -23,7 +23,7 @@ constexpr int64_t kPortion = 1 << 16;
 
 // Takes the next portion of the budget; returns false if the budget is used up.
 bool goes_on() {
-  if (state.later == 0 || (state.unwanted != nullptr && *state.unwanted)) return false;
+  if (state.later == 0 || (state.cancelled != nullptr && *state.cancelled)) return false;
   state.left = std::min(state.later, kPortion);
   state.later -= state.left;
   return true;
@@ -43,8 +43,8 @@ void count_step() {
   throw Error(WHERRY_INVALID_ARGUMENT, concat("it takes too long ", state.what));
 }
 
-Budget::Budget(int64_t steps, const char* what, const std::atomic<bool>* unwanted) {
-  state = {true, 0, steps, unwanted, what, ""};
+Budget::Budget(int64_t steps, const char* what, const std::atomic<bool>* cancelled) {
+  state = {true, 0, steps, cancelled, what, ""};
 }
 Budget::~Budget() { state = State(); }
 

@@ -14,7 +14,7 @@ namespace wherry::app {
 // because xgrammar warns where it ignores a part of its input.
 class Budget {
  public:
-  Budget(int64_t steps, const char* what, const std::atomic<bool>* unwanted = nullptr);
+  Budget(int64_t steps, const char* what, const std::atomic<bool>* cancelled = nullptr);
   ~Budget();
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;

@@ -104,7 +104,7 @@ class Match : public Matcher {
   std::string error_;
 };
 
-class Compiled : public HeldTo {
+class Compiled : public CompiledGrammar {
  public:
   Compiled(xgrammar::CompiledGrammar grammar, size_t tokens)
       : grammar_(std::move(grammar)), tokens_(tokens) {}
@@ -135,13 +135,14 @@ class Compiler : public GrammarCompiler {
                     std::vector<int32_t>{static_cast<int32_t>(tokens_)}),
         compiler_(vocabulary_, /*max_threads=*/1, /*cache_enabled=*/false) {}
 
-  HeldToPtr compile(const Constraint& constraint, const std::atomic<bool>& unwanted) override {
-    const Budget budget(kCompileSteps, "to compile", &unwanted);
+  CompiledGrammarPtr compile(const Constraint& constraint,
+                             const std::atomic<bool>& cancelled) override {
+    const Budget budget(kCompileSteps, "to compile", &cancelled);
     return translated([&] {
       std::string ebnf = constraint.ebnf;
       for (const GrammarPart& part : constraint.parts) {
-        const bool ours = part.kind == GrammarPart::Kind::kRules;
-        ebnf += embedded(ours ? part.text : grammar_of(part).ToString(), part.rule);
+        const bool is_rules = part.kind == GrammarPart::Kind::kRules;
+        ebnf += embedded(is_rules ? part.text : grammar_of(part).ToString(), part.rule);
         if (ebnf.size() > kMostRules) {
           throw Error(WHERRY_INVALID_ARGUMENT,
                       concat("it has more than ", kMostRules, " bytes as a grammar"));
@@ -149,15 +150,15 @@ class Compiler : public GrammarCompiler {
       }
       const xgrammar::Grammar grammar = xgrammar::Grammar::FromEBNF(ebnf);
       budget.check_warnings();
-      auto made = std::make_shared<Compiled>(compiler_.CompileGrammar(grammar), tokens_);
+      auto result = std::make_shared<Compiled>(compiler_.CompileGrammar(grammar), tokens_);
       budget.check_warnings();
-      if (made->bytes() > kMostMasks) {
+      if (result->bytes() > kMostMasks) {
         throw Error(WHERRY_INVALID_ARGUMENT, "it takes too much memory");
       }
-      if (!made->begins()) {
+      if (!result->begins()) {
         throw Error(WHERRY_INVALID_ARGUMENT, "no token of the vocabulary can begin it");
       }
-      return made;
+      return result;
     });
   }
 

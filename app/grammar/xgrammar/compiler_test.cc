@@ -62,11 +62,11 @@ class Drawing {
     std::vector<uint32_t> bits(kTokens / 32 + 1, ~0u);
     int all = 1;
     CHECK_EQ(record_.fill(record_.context, bits.data(), bits.size(), &all), 0);
-    std::vector<int32_t> made;
+    std::vector<int32_t> result;
     for (int32_t id = 0; id < kTokens; ++id) {
-      if ((bits[static_cast<size_t>(id) / 32] >> id % 32 & 1) != 0) made.push_back(id);
+      if ((bits[static_cast<size_t>(id) / 32] >> id % 32 & 1) != 0) result.push_back(id);
     }
-    return made;
+    return result;
   }
 
   bool accept(int32_t token) {
@@ -85,13 +85,13 @@ class Drawing {
 
   // Draws an output of at most `most` tokens; returns "" if that was too few.
   std::string text(size_t most) {
-    std::string made;
+    std::string result;
     for (size_t n = 0; n < most; ++n) {
       const std::vector<int32_t> now = allowed();
       const int32_t token = now[random_() % now.size()];
-      if (token == kEnd) return made;
-      made += tokenizer_->piece(token);
-      if (accept(token)) return made;
+      if (token == kEnd) return result;
+      result += tokenizer_->piece(token);
+      if (accept(token)) return result;
     }
     return "";
   }
@@ -123,7 +123,7 @@ TEST(a_choice_ends_where_nothing_can_follow) {
   CHECK(drawing.accept('x'));
 }
 
-TEST(an_end_is_allowed_where_the_text_is_whole) {
+TEST(an_end_is_allowed_where_the_text_is_complete) {
   Drawing drawing(R"({"guided_choice": ["a", "ab"]})");
   CHECK(drawing.allowed() == (std::vector<int32_t>{'a', 259}));
   CHECK(!drawing.accept('a'));
@@ -140,16 +140,16 @@ TEST(schemas_give_json) {
   const std::string request = R"({"response_format": {"type": "json_schema", "json_schema": {
     "schema": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": [1, null]}},
                "required": ["a", "b"], "additionalProperties": false}}}})";
-  size_t whole = 0;
+  size_t complete = 0;
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const std::string text = Drawing(request, seed).text(600);
     if (text.empty()) continue;
     const Value value = json::from_json(unicode::well_formed(text));
     CHECK(value.dict().find("a")->is_string());
     CHECK_EQ(value.dict().items.size(), size_t{2});
-    ++whole;
+    ++complete;
   }
-  CHECK(whole > 0);
+  CHECK(complete > 0);
 }
 
 TEST(what_takes_too_long_is_an_error) {
@@ -171,12 +171,12 @@ TEST(what_nobody_waits_for_is_given_up) {
   for (int i = 0; i < 400; ++i) choices += ",\"choice " + std::to_string(i * 7919) + "\"";
   const std::string request = "{\"guided_choice\": [" + choices.substr(1) + "]}";
   const Constraint constraint = constraint_of(Fields(json::from_json(request)), *tokenizer).value();
-  std::atomic<bool> unwanted{false};
-  CHECK(compiler->compile(constraint, unwanted) != nullptr);
-  unwanted = true;
-  ERROR_OF(WHERRY_INVALID_ARGUMENT, compiler->compile(constraint, unwanted));
-  unwanted = false;
-  CHECK(compiler->compile(constraint, unwanted) != nullptr);
+  std::atomic<bool> cancelled{false};
+  CHECK(compiler->compile(constraint, cancelled) != nullptr);
+  cancelled = true;
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, compiler->compile(constraint, cancelled));
+  cancelled = false;
+  CHECK(compiler->compile(constraint, cancelled) != nullptr);
 }
 
 TEST(what_the_library_ignores_is_an_error) {
@@ -185,7 +185,7 @@ TEST(what_the_library_ignores_is_an_error) {
 
 // Tests that damaged requests get a response or an error; AddressSanitizer checks memory accesses.
 TEST(damaged_requests) {
-  const std::string whole[] = {
+  const std::string complete[] = {
       R"({"guided_json": {"type": "object", "properties": {"a": {"type": ["string", "null"]},
           "b": {"$ref": "#/$defs/c"}}, "required": ["b"], "additionalProperties": {"minimum": -3},
           "$defs": {"c": {"anyOf": [{"const": [1, {"x": "y"}]}, {"items": {"enum": ["p", 2.5]},
@@ -195,7 +195,7 @@ TEST(damaged_requests) {
       R"({"grammar": "start: a* %json {\"type\": \"number\"} B\na: \"x\" | B\nB: /b+[^c]/\n"})"};
   std::mt19937_64 random(7);
   for (int i = 0; i < 400; ++i) {
-    std::string request = whole[i % 4];
+    std::string request = complete[i % 4];
     const size_t begin = 14 + random() % (request.size() - 16), size = random() % 6;
     const std::string piece = request.substr(14 + random() % (request.size() - 20), random() % 5);
     request.replace(begin, std::min(size, request.size() - 2 - begin), piece);

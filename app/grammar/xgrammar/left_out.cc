@@ -18,11 +18,11 @@ Grammar JSONSchemaToGrammar(const std::string& schema, bool, std::optional<int>,
                             std::optional<std::pair<std::string, std::string>>, bool,
                             std::optional<int>, bool, JSONFormat, std::vector<std::string>) {
   const wherry::json::Value value = wherry::json::from_json(schema);
-  const wherry::app::SchemaGrammar made = wherry::app::schema_grammar(value, value);
-  for (const std::string& problem : made.problems) {
+  const wherry::app::SchemaGrammar grammar = wherry::app::schema_grammar(value, value);
+  for (const std::string& problem : grammar.problems) {
     throw wherry::Error(WHERRY_INVALID_ARGUMENT, "%json: not enforced here: " + problem);
   }
-  return Grammar::FromEBNF(made.rules);
+  return Grammar::FromEBNF(grammar.rules);
 }
 
 }  // namespace xgrammar

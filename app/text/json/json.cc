@@ -17,10 +17,10 @@ using json::skip_value;
 
 namespace {
 
-// Returns the path, such as ".model.merges[3]", of the value that begins at `wanted`.
-std::string path_to(std::string_view text, size_t wanted) {
+// Returns the path, such as ".model.merges[3]", of the value that begins at `target`.
+std::string path_to(std::string_view text, size_t target) {
   std::string path, buffer;
-  for (size_t at = skip_blank(text, 0); at != wanted;) {
+  for (size_t at = skip_blank(text, 0); at != target;) {
     bool object = text[at] == '{';
     at = skip_blank(text, at + 1);
     for (size_t index = 0;; ++index) {
@@ -30,7 +30,7 @@ std::string path_to(std::string_view text, size_t wanted) {
         at = skip_blank(text, skip_blank(text, at) + 1);
       }
       size_t end = skip_value(text, at);
-      if (wanted < end) {
+      if (target < end) {
         path += step;
         break;
       }
@@ -107,10 +107,10 @@ struct Json::Fields {
 // vocabulary each time.
 std::optional<Json> Json::field(std::string_view key) const {
   if (!fields_) {
-    auto found = std::make_shared<Fields>();
+    auto match = std::make_shared<Fields>();
     members(
-        [&](std::string_view name, const Json& value) { found->all.emplace_back(name, value); });
-    fields_ = std::move(found);
+        [&](std::string_view name, const Json& value) { match->all.emplace_back(name, value); });
+    fields_ = std::move(match);
   }
   for (auto each = fields_->all.rbegin(); each != fields_->all.rend(); ++each) {
     if (each->first == key) return each->second;
@@ -119,14 +119,14 @@ std::optional<Json> Json::field(std::string_view key) const {
 }
 
 std::optional<Json> Json::find(std::string_view key) const {
-  auto found = field(key);
-  return found && found->is_null() ? std::nullopt : found;
+  auto match = field(key);
+  return match && match->is_null() ? std::nullopt : match;
 }
 
 Json Json::at(std::string_view key) const {
-  auto found = field(key);
-  if (!found) fail(concat("it lacks \"", key, "\""));
-  return *found;
+  auto match = field(key);
+  if (!match) fail(concat("it lacks \"", key, "\""));
+  return *match;
 }
 
 std::string Json::string() const {

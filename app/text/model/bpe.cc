@@ -32,7 +32,7 @@ Bpe::Bpe(const Json& json) {
   prefix_ = json.string_or("continuing_subword_prefix", "");
   suffix_ = json.string_or("end_of_word_suffix", "");
   fuse_unknown_ = json.boolean_or("fuse_unk", false);
-  whole_first_ = json.boolean_or("ignore_merges", false);
+  ignore_merges_ = json.boolean_or("ignore_merges", false);
   if (auto name = json.find("unk_token")) {
     unknown_ = vocabulary_.find(name->string());
     // An unknown token that the vocabulary lacks is accepted: many files name one that is never
@@ -156,10 +156,10 @@ void Bpe::merge(Scratch& scratch) const {
   heap.clear();
   auto consider = [&](int32_t left) {
     const auto& symbol = symbols[static_cast<size_t>(left)];
-    const Merges::Merge* found =
+    const Merges::Merge* match =
         merges_.find(symbol.id, symbols[static_cast<size_t>(symbol.behind)].id);
-    if (found) heap.push_back({found->rank, static_cast<uint32_t>(left), found->made});
-    return found != nullptr;
+    if (match) heap.push_back({match->rank, static_cast<uint32_t>(left), match->merged});
+    return match != nullptr;
   };
   for (size_t i = 0; i + 1 < symbols.size(); ++i) consider(static_cast<int32_t>(i));
   std::make_heap(heap.begin(), heap.end(), later);
@@ -171,8 +171,8 @@ void Bpe::merge(Scratch& scratch) const {
     if (left.gone || left.behind < 0) continue;
     auto& right = symbols[static_cast<size_t>(left.behind)];
     const Merges::Merge* still = merges_.find(left.id, right.id);
-    if (!still || still->made != top.made) continue;  // one of the two tokens has changed since
-    left.id = top.made;
+    if (!still || still->merged != top.merged) continue;  // one of the two tokens has changed since
+    left.id = top.merged;
     left.behind = right.behind;
     right.gone = true;
     auto here = static_cast<int32_t>(top.at);
@@ -183,7 +183,7 @@ void Bpe::merge(Scratch& scratch) const {
 }
 
 void Bpe::encode(std::string_view piece, std::vector<int32_t>& ids, Scratch& scratch) const {
-  if (whole_first_) {
+  if (ignore_merges_) {
     if (int32_t id = vocabulary_.find(piece); id >= 0) {
       ids.push_back(id);
       return;

@@ -33,7 +33,7 @@ class Bpe : public Model {
   // Prefix of a word's later characters; suffix of its last character.
   std::string prefix_, suffix_;
   std::optional<int32_t> unknown_;
-  bool fuse_unknown_ = false, whole_first_ = false;
+  bool fuse_unknown_ = false, ignore_merges_ = false;
 };
 
 }  // namespace wherry::text

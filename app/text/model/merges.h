@@ -13,7 +13,7 @@ class Merges {
   struct Merge {
     int32_t left = -1, right = -1;
     uint32_t rank = 0;
-    int32_t made = -1;
+    int32_t merged = -1;
   };
 
   void reserve(size_t n) { slots_.assign(n + n / 2 + 1, Merge()); }

@@ -22,7 +22,7 @@ struct Scratch {
   };
   struct Merge {
     uint32_t rank, at;
-    int32_t made;
+    int32_t merged;
   };
   struct Path {
     double score;

@@ -10,13 +10,13 @@ namespace wherry::text {
 
 using namespace unicode;
 
-WordPiece::WordPiece(const Json& json, bool whole_words) : whole_words_(whole_words) {
+WordPiece::WordPiece(const Json& json, bool word_level) : word_level_(word_level) {
   json.at("vocab").members(
       [&](std::string_view token, const Json& id) { vocabulary_.add(token, id.id()); });
   vocabulary_.finish();
   unknown_name_ = json.at("unk_token").string();
   unknown_ = vocabulary_.find(unknown_name_);
-  if (whole_words) return;
+  if (word_level) return;
   prefix_ = json.at("continuing_subword_prefix").string();
   Json longest = json.at("max_input_chars_per_word");
   if (longest.integer() < 0) longest.fail("it must be a number of characters");
@@ -52,7 +52,7 @@ bool WordPiece::split(std::string_view piece, std::vector<int32_t>& ids,
 
 void WordPiece::encode(std::string_view piece, std::vector<int32_t>& ids, Scratch& scratch) const {
   size_t before = ids.size();
-  if (whole_words_) {
+  if (word_level_) {
     int32_t id = vocabulary_.find(piece);
     if (id >= 0) {
       ids.push_back(id);

@@ -10,8 +10,8 @@ namespace wherry::text {
 
 class WordPiece : public Model {
  public:
-  // whole_words: whether the model's type is WordLevel.
-  WordPiece(const Json& json, bool whole_words);
+  // word_level: whether the model's type is WordLevel.
+  WordPiece(const Json& json, bool word_level);
 
   void encode(std::string_view piece, std::vector<int32_t>& ids, Scratch&) const override;
   int32_t find(std::string_view token) const override { return vocabulary_.find(token); }
@@ -26,7 +26,7 @@ class WordPiece : public Model {
   std::string prefix_, unknown_name_;
   int32_t unknown_;  // id for an unknown word; if -1, an unknown word is an error
   size_t longest_ = 0;
-  bool whole_words_;
+  bool word_level_;
 };
 
 }  // namespace wherry::text

@@ -7,12 +7,12 @@ namespace wherry::text {
 namespace {
 
 Firsts firsts_of_set(const CodePoints& set) {
-  Firsts made;
+  Firsts result;
   for (auto [begin, end] : set.ranges()) {
-    for (char32_t code = begin; code < end && code < 128; ++code) made.set(code);
-    if (end > 128) made.set(128);
+    for (char32_t code = begin; code < end && code < 128; ++code) result.set(code);
+    if (end > 128) result.set(128);
   }
-  return made;
+  return result;
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::pair<uint32_t, uint32_t> extent(const Node& node) {
 }
 
 std::optional<Firsts> firsts_of(const Node& node) {
-  Firsts made;
+  Firsts result;
   switch (node.kind) {
     case Node::kSet:
       return firsts_of_set(node.set);
@@ -61,20 +61,20 @@ std::optional<Firsts> firsts_of(const Node& node) {
         // The child is an assertion, so the rest must match, too.
         if (extent(child).second == 0) continue;
         auto own = firsts_of(child);
-        if (own) return made | *own;
+        if (own) return result | *own;
         if (child.kind != Node::kRepeat || child.least != 0) return std::nullopt;
         auto body = firsts_of(child.children[0]);
         if (!body) return std::nullopt;
-        made |= *body;
+        result |= *body;
       }
       return std::nullopt;
     case Node::kChoice:
       for (const Node& child : node.children) {
         auto own = firsts_of(child);
         if (!own) return std::nullopt;
-        made |= *own;
+        result |= *own;
       }
-      return made;
+      return result;
     case Node::kRepeat:
       if (node.least == 0) return std::nullopt;
       return firsts_of(node.children[0]);

@@ -101,8 +101,8 @@ Node PatternParser::repeated(Node node) {
       repeat.most = kUnbounded;
     } else if (take("?")) {
       repeat.most = 1;
-    } else if (auto found = bounds()) {
-      repeat = std::move(*found);
+    } else if (auto match = bounds()) {
+      repeat = std::move(*match);
       braces = true;
     } else {
       break;

@@ -36,29 +36,29 @@ CodePoints PatternParser::in_both_cases(CodePoints set) const {
 
 CodePoints PatternParser::bracketed() {
   bool negated = take("^");
-  CodePoints all = ~CodePoints(), made;
+  CodePoints all = ~CodePoints(), result;
   bool first = true;
   for (;; first = false) {
     if (!more()) fail("a [ without ]");
     if (take("&&")) {
-      all = all & made;
-      made = CodePoints();
+      all = all & result;
+      result = CodePoints();
       continue;
     }
     if (peek() == ']' && !first) break;
     if (auto posix = posix_class()) {
-      made = made | *posix;
+      result = result | *posix;
       continue;
     }
     if (take("[")) {
-      made = made | bracketed();
+      result = result | bracketed();
       continue;
     }
     char32_t low = take_char();
     if (low == '\\') {
       char32_t c = take_char();
       if (auto set = class_escape(c)) {
-        made = made | *set;
+        result = result | *set;
         continue;
       }
       low = escaped_char(c);
@@ -71,12 +71,12 @@ CodePoints PatternParser::bracketed() {
       if (high == '\\') high = escaped_char(take_char());
       if (high < low) fail("a range that is reversed");
     }
-    made = made | CodePoints({{low, high + 1}});
+    result = result | CodePoints({{low, high + 1}});
   }
   ++at_;
-  made = all & made;
-  if (any_case_) made = in_both_cases(std::move(made));
-  return negated ? ~made : made;
+  result = all & result;
+  if (any_case_) result = in_both_cases(std::move(result));
+  return negated ? ~result : result;
 }
 
 std::optional<CodePoints> PatternParser::posix_class() {

@@ -13,33 +13,33 @@ Pattern::Pattern(Pattern&&) noexcept = default;
 Pattern::~Pattern() = default;
 
 Pattern Pattern::regex(std::string_view source) {
-  Pattern made;
-  made.program_ = std::make_unique<const Program>(parse_pattern(source));
-  return made;
+  Pattern pattern;
+  pattern.program_ = std::make_unique<const Program>(parse_pattern(source));
+  return pattern;
 }
 
 Pattern Pattern::literal(std::string_view text) {
   if (text.empty()) return regex("");
-  Pattern made;
-  made.literal_ = text;
-  return made;
+  Pattern pattern;
+  pattern.literal_ = text;
+  return pattern;
 }
 
 std::vector<Match> Pattern::all(std::string_view text) const {
-  std::vector<Match> found;
+  std::vector<Match> matches;
   if (!program_) {
     for (size_t at = text.find(literal_); at != std::string_view::npos;
          at = text.find(literal_, at + literal_.size())) {
-      found.push_back({at, at + literal_.size()});
+      matches.push_back({at, at + literal_.size()});
     }
-    return found;
+    return matches;
   }
   Matcher matcher(*program_, text);
   for (size_t at = 0; at <= text.size();) {
     size_t end = matcher.may_begin(at) ? matcher.end_of(at) : Matcher::kNone;
-    bool follows = end == at && !found.empty() && found.back().end == at;
+    bool follows = end == at && !matches.empty() && matches.back().end == at;
     if (end != Matcher::kNone && !follows) {
-      found.push_back({at, end});
+      matches.push_back({at, end});
       if (end > at) {
         at = end;
         continue;
@@ -48,7 +48,7 @@ std::vector<Match> Pattern::all(std::string_view text) const {
     if (at == text.size()) break;
     at += length_of(static_cast<unsigned char>(text[at]));
   }
-  return found;
+  return matches;
 }
 
 }  // namespace wherry::text

@@ -6,11 +6,11 @@ namespace wherry::text {
 namespace {
 
 std::string matches(std::string_view source, std::string_view text) {
-  std::string made;
+  std::string result;
   for (Match match : Pattern::regex(source).all(text)) {
-    made += "[" + std::string(text.substr(match.begin, match.end - match.begin)) + "]";
+    result += "[" + std::string(text.substr(match.begin, match.end - match.begin)) + "]";
   }
-  return made;
+  return result;
 }
 
 TEST(classes_know_all_characters) {

@@ -100,9 +100,9 @@ void AddedTokens::make_finder(Finder& finder, bool normalized) const {
   if (!keys.empty()) finder.trie = std::make_unique<const Trie>(std::move(keys));
 }
 
-std::vector<AddedTokens::Found> AddedTokens::find_all(std::string_view text,
+std::vector<AddedTokens::Match> AddedTokens::find_all(std::string_view text,
                                                       const Finder& finder) const {
-  std::vector<Found> found;
+  std::vector<Match> matches;
   size_t done = 0;  // end of the last match
   for (size_t at = 0; finder.trie && at < text.size();) {
     size_t length = 0;
@@ -126,17 +126,17 @@ std::vector<AddedTokens::Found> AddedTokens::find_all(std::string_view text,
     }
     if (token.left) begin = std::max(space_before(text, begin), done);
     if (token.right) end = space_behind(text, end);
-    if (done < begin) found.push_back({done, begin, -1});
-    found.push_back({begin, end, id});
+    if (done < begin) matches.push_back({done, begin, -1});
+    matches.push_back({begin, end, id});
     done = end;
   }
-  if (done != text.size()) found.push_back({done, text.size(), -1});
-  return found;
+  if (done != text.size()) matches.push_back({done, text.size(), -1});
+  return matches;
 }
 
 Pieces AddedTokens::split(std::string_view text, const Normalizer* normalizer) const {
   Pieces pieces;
-  for (const Found& outer : find_all(text, raw_)) {
+  for (const Match& outer : find_all(text, raw_)) {
     size_t offset = pieces.text.size();
     std::string_view part = text.substr(outer.begin, outer.end - outer.begin);
     if (outer.id >= 0) {
@@ -147,7 +147,7 @@ Pieces AddedTokens::split(std::string_view text, const Normalizer* normalizer) c
     Normalized normalized{std::string(part), outer.begin == 0};
     if (normalizer) normalizer->apply(normalized);
     pieces.text += normalized.text;
-    for (const Found& inner : find_all(normalized.text, normal_)) {
+    for (const Match& inner : find_all(normalized.text, normal_)) {
       if (inner.begin == inner.end) continue;
       pieces.list.push_back({offset + inner.begin, offset + inner.end, inner.id,
                              normalized.at_start && inner.begin == 0});

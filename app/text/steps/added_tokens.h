@@ -45,7 +45,7 @@ class AddedTokens {
     std::string content, normal;  // the token's name, and the normalized text to match
     bool single_word, left, right, normalized, special;
   };
-  struct Found {
+  struct Match {
     size_t begin, end;
     int32_t id;  // id of the added token; -1 for the text between tokens
   };
@@ -55,7 +55,7 @@ class AddedTokens {
   };
   Token read_token(const Json& json, const Normalizer* normalizer) const;
   void make_finder(Finder& finder, bool normalized) const;
-  std::vector<Found> find_all(std::string_view text, const Finder& finder) const;
+  std::vector<Match> find_all(std::string_view text, const Finder& finder) const;
 
   std::unordered_map<int32_t, Token> tokens_;
   std::unordered_map<std::string, int32_t> ids_;

@@ -26,14 +26,14 @@ void join_byte_level(Tokens& tokens) {
 }
 
 void join_bytes(Tokens& tokens) {
-  Tokens made;
+  Tokens result;
   std::string run;
   auto end_run = [&] {
     if (run.empty()) return;
     if (is_well_formed(run)) {
-      made.push_back(run);
+      result.push_back(run);
     } else {
-      made.insert(made.end(), run.size(), kReplacement);
+      result.insert(result.end(), run.size(), kReplacement);
     }
     run.clear();
   };
@@ -43,11 +43,11 @@ void join_bytes(Tokens& tokens) {
       run += static_cast<char>(byte);
     } else {
       end_run();
-      made.push_back(std::move(token));
+      result.push_back(std::move(token));
     }
   }
   end_run();
-  tokens = std::move(made);
+  tokens = std::move(result);
 }
 
 void fuse(Tokens& tokens) {
@@ -107,14 +107,14 @@ std::unique_ptr<Decoder> replace_decoder(const Json& json) {
   auto pattern = std::make_shared<const Pattern>(read_pattern(json));
   return make_step<Tokens>([pattern, content = json.at("content").string()](Tokens& tokens) {
     for (std::string& token : tokens) {
-      std::string made;
+      std::string result;
       size_t at = 0;
       for (Match match : pattern->all(token)) {
-        made.append(token, at, match.begin - at);
-        made += content;
+        result.append(token, at, match.begin - at);
+        result += content;
         at = match.end;
       }
-      token = made.append(token, at);
+      token = result.append(token, at);
     }
   });
 }
@@ -137,14 +137,14 @@ std::unique_ptr<Decoder> decoder_sequence(const Json& json) {
 
 std::string replaced(std::string_view text, std::string_view what, std::string_view with) {
   if (what.empty()) return std::string(text);
-  std::string made;
+  std::string result;
   size_t at = 0;
-  for (size_t found; (found = text.find(what, at)) != std::string_view::npos;
-       at = found + what.size()) {
-    made += text.substr(at, found - at);
-    made += with;
+  for (size_t match; (match = text.find(what, at)) != std::string_view::npos;
+       at = match + what.size()) {
+    result += text.substr(at, match - at);
+    result += with;
   }
-  return made += text.substr(at);
+  return result += text.substr(at);
 }
 
 int byte_of(std::string_view token) {

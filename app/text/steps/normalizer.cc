@@ -86,16 +86,16 @@ class Replace : public Normalizer {
       : pattern_(read_pattern(json)), content_(json.at("content").string()) {}
 
   void apply(Normalized& text) const override {
-    auto found = pattern_.all(text.text);
-    if (found.empty()) return;
+    auto hit = pattern_.all(text.text);
+    if (hit.empty()) return;
     // Text that is inserted at the start gets the position of the last removed character.
-    if (found[0].begin == 0 && found[0].end > 0) {
+    if (hit[0].begin == 0 && hit[0].end > 0) {
       size_t one = length_of(static_cast<unsigned char>(text.text[0]));
-      if (content_.empty() || found[0].end > one) text.at_start = false;
+      if (content_.empty() || hit[0].end > one) text.at_start = false;
     }
     std::string out;
     size_t at = 0;
-    for (Match match : found) {
+    for (Match match : hit) {
       out.append(text.text, at, match.begin - at);
       out += content_;
       at = match.end;

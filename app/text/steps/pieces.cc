@@ -62,22 +62,22 @@ std::vector<Part> parts_of(std::string_view text, const std::vector<Match>& matc
 
 void split(Pieces& pieces, SplitBehavior behavior,
            const std::function<std::vector<Part>(std::string_view)>& find) {
-  std::vector<Piece> made;
-  made.reserve(pieces.list.size());
+  std::vector<Piece> result;
+  result.reserve(pieces.list.size());
   for (const Piece& piece : pieces.list) {
     if (piece.id >= 0) {
-      made.push_back(piece);
+      result.push_back(piece);
       continue;
     }
     std::vector<Part> parts = find(pieces.of(piece));
     arrange(parts, behavior);
     for (const Part& part : parts) {
       if (part.match || part.begin == part.end) continue;
-      made.push_back({piece.begin + part.begin, piece.begin + part.end, -1,
-                      piece.at_start && part.begin == 0});
+      result.push_back({piece.begin + part.begin, piece.begin + part.end, -1,
+                        piece.at_start && part.begin == 0});
     }
   }
-  pieces.list = std::move(made);
+  pieces.list = std::move(result);
 }
 
 void rewrite(Pieces& pieces,

@@ -21,14 +21,14 @@ int32_t id_of_pair(const Json& json) {
 
 std::vector<int32_t> PostProcessor::apply(std::vector<int32_t> ids, bool add_special_tokens) const {
   for (const Step& step : steps_) {
-    std::vector<int32_t> made;
-    made.reserve(ids.size() + step.single.size());
+    std::vector<int32_t> result;
+    result.reserve(ids.size() + step.single.size());
     for (const Item& item : step.single) {
       if (item.text < 0 && !add_special_tokens) continue;
       const auto& added = item.text < 0 ? item.ids : ids;
-      made.insert(made.end(), added.begin(), added.end());
+      result.insert(result.end(), added.begin(), added.end());
     }
-    ids = std::move(made);
+    ids = std::move(result);
   }
   return ids;
 }
@@ -40,14 +40,14 @@ Pair PostProcessor::apply(const std::vector<int32_t>& first,
                 "this tokenizer adds special tokens to a pair of texts in several steps");
   }
   static const std::vector<Item> kBare = {{0, {}, 0}, {1, {}, 1}};
-  Pair made;
+  Pair result;
   for (const Item& item : steps_.empty() ? kBare : steps_[0].pair) {
     const auto& added = item.text < 0 ? item.ids : item.text == 0 ? first : second;
-    made.ids.insert(made.ids.end(), added.begin(), added.end());
-    made.segments.resize(made.ids.size(), item.segment);
-    made.texts.resize(made.ids.size(), item.text);
+    result.ids.insert(result.ids.end(), added.begin(), added.end());
+    result.segments.resize(result.ids.size(), item.segment);
+    result.texts.resize(result.ids.size(), item.text);
   }
-  return made;
+  return result;
 }
 
 std::vector<PostProcessor::Item> PostProcessor::read_template(const Json& json,

@@ -18,12 +18,12 @@ namespace {
 template <typename Is>
 void split_chars(Pieces& pieces, SplitBehavior behavior, Is is) {
   split(pieces, behavior, [&](std::string_view text) {
-    std::vector<Match> found;
+    std::vector<Match> matches;
     for (size_t at = 0; at < text.size();) {
       size_t begin = at;
-      if (is(next_code_point(text, at))) found.push_back({begin, at});
+      if (is(next_code_point(text, at))) matches.push_back({begin, at});
     }
-    return parts_of(text, found);
+    return parts_of(text, matches);
   });
 }
 
@@ -103,31 +103,31 @@ void words(Pieces& pieces) {  // splits into words and other runs: \w+|[^\w\s]+
     auto kind = [](char32_t code) {
       return is_word().contains(code) ? 2 : !is_white_space().contains(code);
     };
-    std::vector<Match> found;
+    std::vector<Match> matches;
     int before = 0;
     for (size_t at = 0; at < text.size();) {
       size_t begin = at;
       int now = kind(next_code_point(text, at));
       if (now != 0 && now == before) {
-        found.back().end = at;
+        matches.back().end = at;
       } else if (now != 0) {
-        found.push_back({begin, at});
+        matches.push_back({begin, at});
       }
       before = now;
     }
-    return parts_of(text, found, true);
+    return parts_of(text, matches, true);
   });
 }
 
 void fixed_length(Pieces& pieces, size_t length) {
   split(pieces, SplitBehavior::kIsolated, [length](std::string_view text) {
-    std::vector<Match> found;
+    std::vector<Match> matches;
     for (size_t at = 0; at < text.size();) {
       size_t begin = at;
       for (size_t i = 0; i < length && at < text.size(); ++i) next_code_point(text, at);
-      found.push_back({begin, at});
+      matches.push_back({begin, at});
     }
-    return parts_of(text, found);
+    return parts_of(text, matches);
   });
 }
 

@@ -18,15 +18,15 @@ class Step {
 // Returns a step that calls the function `apply`.
 template <typename Subject, typename Apply>
 std::unique_ptr<Step<Subject>> make_step(Apply apply) {
-  class Made : public Step<Subject> {
+  class FunctionStep : public Step<Subject> {
    public:
-    explicit Made(Apply apply) : apply_(std::move(apply)) {}
+    explicit FunctionStep(Apply apply) : apply_(std::move(apply)) {}
     void apply(Subject& subject) const override { apply_(subject); }
 
    private:
     Apply apply_;
   };
-  return std::make_unique<Made>(std::move(apply));
+  return std::make_unique<FunctionStep>(std::move(apply));
 }
 
 // Returns a step that runs several steps in order.

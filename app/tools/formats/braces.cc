@@ -59,9 +59,9 @@ bool Braces::arguments(Scanner& s, Output& out) const {
 }
 
 Texts Pythonic::markers() const {
-  Texts made = begin;
-  made.push_back(end);
-  return not_empty(made);
+  Texts texts = begin;
+  texts.push_back(end);
+  return not_empty(texts);
 }
 
 std::string Pythonic::example() const {
@@ -70,15 +70,15 @@ std::string Pythonic::example() const {
 }
 
 std::string Pythonic::history(const std::vector<std::pair<std::string, Value>>& calls) const {
-  std::string made;
+  std::string result;
   for (const auto& [name, arguments] : calls) {
     std::string pairs;
     for (const auto& [key, value] : arguments.dict().items) {
       pairs += (pairs.empty() ? "" : ", ") + key.text() + "=" + json::repr(value);
     }
-    made += (made.empty() ? "" : brackets ? ", " : "\n") + name + "(" + pairs + ")";
+    result += (result.empty() ? "" : brackets ? ", " : "\n") + name + "(" + pairs + ")";
   }
-  return (begin.empty() ? "" : begin[0]) + (brackets ? "[" + made + "]" : made) + end;
+  return (begin.empty() ? "" : begin[0]) + (brackets ? "[" + result + "]" : result) + end;
 }
 
 bool Pythonic::calls(Scanner& s, Output& out, const Tools& tools, const std::string& mark) const {

@@ -57,12 +57,12 @@ struct Bare : Format {
 // Functionary.
 // `section`? (`begin` `before`? name `middle` arguments `end`)+ `section_end`?
 struct Headed : Format {
-  std::string begin;      // text that begins one call
-  Texts middle;           // texts between header and arguments; the grammar uses the first one
-  std::string before;     // optional text before the name
-  std::string tag;        // text between the name and the call's id or number
-  bool whole_id = false;  // whether the id is the whole header, not only the text after the tag
-  Texts end;              // texts that end one call; the grammar uses the first one
+  std::string begin;          // text that begins one call
+  Texts middle;               // texts between header and arguments; the grammar uses the first one
+  std::string before;         // optional text before the name
+  std::string tag;            // text between the name and the call's id or number
+  bool id_is_header = false;  // whether the id is the whole header, not only the text after the tag
+  Texts end;                  // texts that end one call; the grammar uses the first one
   std::string section, section_end;  // texts around all calls; "" for none
   std::string between;               // text between two calls
 

@@ -54,8 +54,8 @@ void called_body(Scanner& s, Output& out, const std::string& name) {
 
 // Emits the text before the first of `marks`, and consumes that mark if its index is below `taken`.
 void said(Scanner& s, Output& out, const Marks& marks, size_t taken) {
-  const std::optional<size_t> found = s.until(marks, out.to_text());
-  if (found && *found >= taken) s.at -= marks[*found].size();
+  const std::optional<size_t> match = s.until(marks, out.to_text());
+  if (match && *match >= taken) s.at -= marks[*match].size();
 }
 
 // Reads a message; returns whether there was one. The beginning of the first header is in the
@@ -83,9 +83,9 @@ bool message(Scanner& s, Output& out) {
 }  // namespace
 
 Texts Harmony::markers() const {
-  Texts made = {kStart, kChannel, "<|constrain|>", kMessage};
-  made.insert(made.end(), std::begin(kEnds), std::end(kEnds));
-  return made;
+  Texts texts = {kStart, kChannel, "<|constrain|>", kMessage};
+  texts.insert(texts.end(), std::begin(kEnds), std::end(kEnds));
+  return texts;
 }
 
 void Harmony::read(Scanner& s, Output& out, const Tools&) const {
@@ -109,13 +109,13 @@ static std::string before(Rules& rules, const std::vector<std::string>& channels
 
 // A call ends the response, so the grammar allows only one.
 std::string Harmony::written(Rules& rules, const CallRules& calls, bool) const {
-  std::vector<std::string> made;
+  std::vector<std::string> texts;
   for (const CallRule& call : calls) {
-    made.push_back(
+    texts.push_back(
         rules.text("commentary to=functions." + call.name + " <|constrain|>json" + kMessage) + " " +
         call.arguments);
   }
-  return rules.either(made);
+  return rules.either(texts);
 }
 
 std::string Harmony::forced(Rules& rules, const CallRules& calls, bool) const {

@@ -27,15 +27,15 @@ Texts without_left_space(Texts texts) {
 }  // namespace
 
 Texts Headed::markers() const {
-  Texts made = begins();
-  made.insert(made.end(), {before, tag, section_end});
-  made.insert(made.end(), middle.begin(), middle.end());
-  made.insert(made.end(), end.begin(), end.end());
-  return not_empty(made);
+  Texts texts = begins();
+  texts.insert(texts.end(), {before, tag, section_end});
+  texts.insert(texts.end(), middle.begin(), middle.end());
+  texts.insert(texts.end(), end.begin(), end.end());
+  return not_empty(texts);
 }
 
 std::string Headed::example() const {
-  const std::string number = whole_id ? tag + "0" : "";
+  const std::string number = id_is_header ? tag + "0" : "";
   return section + begin + before + "NAME" + number + middle[0] + "{ARGUMENTS}" +
          (end.empty() ? "" : end[0]) + section_end;
 }
@@ -66,7 +66,7 @@ bool Headed::call(Scanner& s, Output& out) const {
   std::string given;
   if (!tag.empty() && s.accept(tag)) {
     given = s.match(of_id);
-    if (!given.empty() && whole_id) given = (prefixed ? before : "") + name + tag + given;
+    if (!given.empty() && id_is_header) given = (prefixed ? before : "") + name + tag + given;
   }
   s.space();
   const auto behind = s.kept([&] { return without_left_space(middle); });
@@ -80,10 +80,10 @@ bool Headed::call(Scanner& s, Output& out) const {
 
 void Headed::arguments(Scanner& s, Output& out) const {
   const auto ends = s.kept([&] { return without_left_space(end); });
-  const bool whole = s.next() == '"'
-                         ? json_unquoted(s, out.to_arguments())
-                         : json_value(s, out.to_arguments(), ends->empty() ? "" : ends->back());
-  out.end(whole);
+  const bool complete = s.next() == '"'
+                            ? json_unquoted(s, out.to_arguments())
+                            : json_value(s, out.to_arguments(), ends->empty() ? "" : ends->back());
+  out.end(complete);
   if (ends->empty()) return;
   s.space();
   s.accept_one(*ends);

@@ -61,13 +61,13 @@ std::string as_json(const std::string& text, const Texts& kinds) {
   if (value == "None") return "null";
   if (is_json(value)) return value;
   // Some templates print values in Python syntax, so models write it, too.
-  return python_whole(value).value_or(json_string(text));
+  return complete_python_value(value).value_or(json_string(text));
 }
 
 std::string joined(const Texts& texts, const std::string& between) {
-  std::string made;
-  for (const std::string& text : texts) made += (made.empty() ? "" : between) + text;
-  return made;
+  std::string result;
+  for (const std::string& text : texts) result += (result.empty() ? "" : between) + text;
+  return result;
 }
 
 bool ends_with(const std::string& text, const std::string& end) {
@@ -77,9 +77,9 @@ bool ends_with(const std::string& text, const std::string& end) {
 }  // namespace
 
 Texts Markup::markers() const {
-  Texts made = {outer, outer_end, call, call_end, key, ended};
-  for (const std::string& text : keyed) made.push_back(text == ">" ? "" : text);
-  return not_empty(made);
+  Texts texts = {outer, outer_end, call, call_end, key, ended};
+  for (const std::string& text : keyed) texts.push_back(text == ">" ? "" : text);
+  return not_empty(texts);
 }
 
 std::string Markup::example() const {
@@ -176,7 +176,7 @@ Markup::ValueForm Markup::form_of(const Tools& tools, const std::string& name,
                                   const std::string& argument,
                                   const std::string& attributes) const {
   Texts ends = {ended};
-  if (!tools.held) ends.insert(ends.end(), unclosed.begin(), unclosed.end());
+  if (!tools.constrained) ends.insert(ends.end(), unclosed.begin(), unclosed.end());
   if (attributes.find("string=\"") == attributes.npos) {
     return {tools.kinds(name, argument), Marks(std::move(ends))};
   }
@@ -191,21 +191,21 @@ bool Markup::value(Scanner& s, const Emit& emit, const ValueForm& form) const {
   const bool is_text = form.kinds == Texts{"string"};
   const auto text = s.kept_text();  // of a string only what may be the `pad` at its end
   if (is_text) emit("\"");
-  const std::optional<size_t> found = s.until(form.ends, [&](std::string_view piece) {
+  const std::optional<size_t> match = s.until(form.ends, [&](std::string_view piece) {
     *text += piece;
     if (!is_text) return;
     const size_t size = text->size() - (ends_with(*text, pad) ? pad.size() : 0);
     emit(json_escaped(std::string_view(*text).substr(0, size)));
     text->erase(0, size);
   });
-  if (found && *found > 0) s.at -= form.ends[*found].size();
+  if (match && *match > 0) s.at -= form.ends[*match].size();
   if (is_text) {
-    emit(found ? "\"" : json_escaped(*text));
-  } else if (found) {
+    emit(match ? "\"" : json_escaped(*text));
+  } else if (match) {
     const size_t padded = ends_with(*text, pad) ? pad.size() : 0;
     emit(as_json(text->substr(0, text->size() - padded), form.kinds));
   }
-  return found.has_value();
+  return match.has_value();
 }
 
 }  // namespace wherry::app

@@ -12,10 +12,10 @@ bool left_over(char32_t code) { return code == '}' || code == ']' || unicode::is
 }  // namespace
 
 Texts Tagged::markers() const {
-  Texts made = begin;
-  made.push_back(end);
-  made.insert(made.end(), left_out.begin(), left_out.end());
-  return not_empty(made);
+  Texts texts = begin;
+  texts.push_back(end);
+  texts.insert(texts.end(), left_out.begin(), left_out.end());
+  return not_empty(texts);
 }
 
 std::string Tagged::example() const {
@@ -25,16 +25,16 @@ std::string Tagged::example() const {
 }
 
 std::string Tagged::history(const std::vector<std::pair<std::string, Value>>& calls) const {
-  std::string made;
+  std::string result;
   for (const auto& [name, arguments] : calls) {
     const std::string call = head + name + middle + json::to_json(arguments) + "}";
     if (listed) {
-      made += (made.empty() ? "[" : ", ") + call;
+      result += (result.empty() ? "[" : ", ") + call;
     } else {
-      made += (made.empty() ? "" : "\n") + begin[0] + space + call + space + end;
+      result += (result.empty() ? "" : "\n") + begin[0] + space + call + space + end;
     }
   }
-  return listed ? begin[0] + space + made + "]" + space + end : made;
+  return listed ? begin[0] + space + result + "]" + space + end : result;
 }
 
 bool Tagged::calls(Scanner& s, Output& out, const Tools&, const std::string&) const {

@@ -61,14 +61,14 @@ Texts unenforced_one_by_one(const Value& schema) {
 
 // Returns the arguments that a tool declares and allows, as (name, schema).
 std::vector<Property> properties_of(const CallRule& call) {
-  std::vector<Property> made;
-  const Value* found = property_of(call.schema, "properties");
-  if (found == nullptr || !found->is_dict()) return made;
-  for (const auto& [key, schema] : found->dict().items) {
+  std::vector<Property> properties;
+  const Value* match = property_of(call.schema, "properties");
+  if (match == nullptr || !match->is_dict()) return properties;
+  for (const auto& [key, schema] : match->dict().items) {
     const bool allowed = !schema.is(json::Kind::kBool) || json::truth(schema);
-    if (allowed) made.emplace_back(key.text(), schema);
+    if (allowed) properties.emplace_back(key.text(), schema);
   }
-  return made;
+  return properties;
 }
 
 // Returns the grammar of an object's members in a fixed order, the required ones first. `one`
@@ -78,13 +78,13 @@ std::string members(const CallRule& call, std::vector<Property> properties, One 
   std::stable_partition(properties.begin(), properties.end(), [&](const Property& property) {
     return is_required(call, property.first);
   });
-  std::string made, ends;
+  std::string result, ends;
   for (size_t i = 0; i < properties.size(); ++i) {
     const bool must = is_required(call, properties[i].first);
-    made += (must ? " " : " (") + one(i, properties[i].first, properties[i].second);
+    result += (must ? " " : " (") + one(i, properties[i].first, properties[i].second);
     if (!must) ends += ")?";
   }
-  return made + ends;
+  return result + ends;
 }
 
 // Returns the expression of further calls, each after `between`; "" unless there may be several.
@@ -107,10 +107,10 @@ std::string free_or(Rules& rules, const std::string& first, const std::string& c
 // Returns the alternatives of `one` for each of the calls.
 template <typename One>
 std::string one_of(Rules& rules, const CallRules& calls, One one) {
-  std::vector<std::string> made;
-  made.reserve(calls.size());
-  for (const CallRule& call : calls) made.push_back(one(call));
-  return rules.either(made);
+  std::vector<std::string> texts;
+  texts.reserve(calls.size());
+  for (const CallRule& call : calls) texts.push_back(one(call));
+  return rules.either(texts);
 }
 
 // Returns the grammar of an object of any members: names that `equals` separates from JSON values.
@@ -158,8 +158,9 @@ std::string Bare::free(Rules& rules, const CallRules& calls, bool several) const
 }
 
 std::string Headed::written(Rules& rules, const CallRules& calls, bool several) const {
-  const std::string number =
-      !tag.empty() && whole_id ? rules.text(tag) + " " + rules.characters("[0-9]{1,4}") + " " : "";
+  const std::string number = !tag.empty() && id_is_header
+                                 ? rules.text(tag) + " " + rules.characters("[0-9]{1,4}") + " "
+                                 : "";
   const std::string call = one_of(rules, calls, [&](const CallRule& one) {
     return rules.text(before + one.name) + " " + number + rules.text(middle[0]) + " " +
            one.arguments + " " + rules.text(end.empty() ? "" : end[0]);
@@ -183,16 +184,16 @@ std::string Markup::elements(Rules& rules, const CallRule& call) const {
     return "(" + rules.text(key) + " " + rules.characters("[^<>\"= \\t\\n\\r]+") + " " +
            rules.text(between) + " " + rules.up_to(ended) + " " + rules.text(line) + ")*";
   }
-  std::string made;
+  std::string result;
   for (const auto& [name, schema] : properties_of(call)) {
     const auto [is_text, inner] = element(rules, schema, call, pad + ended);
     const std::string attribute =
         typed ? std::string("\" string=\"") + (is_text ? "true\"" : "false\"") : "";
     const std::string one =
         rules.text(key + name + attribute + between + pad) + " " + inner + " " + rules.text(line);
-    made += is_required(call, name) ? " " + one : " (" + one + ")?";
+    result += is_required(call, name) ? " " + one : " (" + one + ")?";
   }
-  return made;
+  return result;
 }
 
 std::string Markup::written(Rules& rules, const CallRules& calls, bool again) const {

@@ -24,14 +24,14 @@ CodePoints CodePoints::operator|(const CodePoints& other) const {
 }
 
 CodePoints CodePoints::operator~() const {
-  CodePoints made;
+  CodePoints code_points;
   char32_t at = 0;
   for (auto [begin, end] : ranges_) {
-    if (at < begin) made.ranges_.emplace_back(at, begin);
+    if (at < begin) code_points.ranges_.emplace_back(at, begin);
     at = end;
   }
-  if (at < kEnd) made.ranges_.emplace_back(at, kEnd);
-  return made;
+  if (at < kEnd) code_points.ranges_.emplace_back(at, kEnd);
+  return code_points;
 }
 
 CharSet::CharSet(const CodePoints& members) {

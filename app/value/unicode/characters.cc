@@ -23,11 +23,13 @@ const Mappings& upper_cases() {
   return mappings;
 }
 
-void append_upper(std::string& made, char32_t code) { append_mapped(made, code, upper_cases()); }
+void append_upper(std::string& result, char32_t code) {
+  append_mapped(result, code, upper_cases());
+}
 
-void append_title(std::string& made, char32_t code) {
+void append_title(std::string& result, char32_t code) {
   static const Mappings others(tables::kTitle);
-  append_mapped(made, code, others, &upper_cases());
+  append_mapped(result, code, others, &upper_cases());
 }
 
 bool is_cased(char32_t code) { return is_upper(code) || is_lower(code) || is_title(code); }
@@ -40,12 +42,13 @@ bool ends_word(std::string_view text, size_t at, size_t end) {
          (end == text.size() || !is_cased(next_code_point(text, end)));
 }
 
-void append_lower(std::string& made, std::string_view text, size_t at, size_t end, char32_t code) {
+void append_lower(std::string& result, std::string_view text, size_t at, size_t end,
+                  char32_t code) {
   constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2;
   if (code == kSigma && ends_word(text, at, end)) {
-    append_code_point(made, kFinalSigma);
+    append_code_point(result, kFinalSigma);
   } else {
-    append_mapped(made, code, lower_cases());
+    append_mapped(result, code, lower_cases());
   }
 }
 
@@ -85,74 +88,74 @@ bool is_printable(char32_t code) {
 }
 
 std::string upper(std::string_view text) {
-  std::string made;
-  for (size_t at = 0; at < text.size();) append_upper(made, next_code_point(text, at));
-  return made;
+  std::string result;
+  for (size_t at = 0; at < text.size();) append_upper(result, next_code_point(text, at));
+  return result;
 }
 
 std::string lower(std::string_view text) {
-  std::string made;
+  std::string result;
   for (size_t at = 0; at < text.size();) {
     const size_t start = at;
     const char32_t code = next_code_point(text, at);
-    append_lower(made, text, start, at, code);
+    append_lower(result, text, start, at, code);
   }
-  return made;
+  return result;
 }
 
 std::string folded(std::string_view text) {
   static const Mappings others(tables::kFold);
-  std::string made;
+  std::string result;
   for (size_t at = 0; at < text.size();) {
-    append_mapped(made, next_code_point(text, at), others, &lower_cases());
+    append_mapped(result, next_code_point(text, at), others, &lower_cases());
   }
-  return made;
+  return result;
 }
 
 std::string capitalized(std::string_view text) {
-  std::string made;
+  std::string result;
   for (size_t at = 0; at < text.size();) {
     const size_t start = at;
     const char32_t code = next_code_point(text, at);
     if (start == 0) {
-      append_title(made, code);
+      append_title(result, code);
     } else {
-      append_lower(made, text, start, at, code);
+      append_lower(result, text, start, at, code);
     }
   }
-  return made;
+  return result;
 }
 
 std::string titled(std::string_view text) {
-  std::string made;
+  std::string result;
   bool within = false;
   for (size_t at = 0; at < text.size();) {
     const size_t start = at;
     const char32_t code = next_code_point(text, at);
     if (within) {
-      append_lower(made, text, start, at, code);
+      append_lower(result, text, start, at, code);
     } else {
-      append_title(made, code);
+      append_title(result, code);
     }
     within = is_cased(code);
   }
-  return made;
+  return result;
 }
 
 std::string swapped(std::string_view text) {
-  std::string made;
+  std::string result;
   for (size_t at = 0; at < text.size();) {
     const size_t start = at;
     const char32_t code = next_code_point(text, at);
     if (is_upper(code)) {
-      append_lower(made, text, start, at, code);
+      append_lower(result, text, start, at, code);
     } else if (is_lower(code)) {
-      append_upper(made, code);
+      append_upper(result, code);
     } else {
-      append_code_point(made, code);
+      append_code_point(result, code);
     }
   }
-  return made;
+  return result;
 }
 
 }  // namespace wherry::unicode

@@ -26,17 +26,17 @@ struct Forms {
         compatible(tables::kCompatible),
         classes(tables::kCombining) {
     // Maps a full decomposition to the character that it composes to.
-    std::unordered_map<std::u32string, char32_t> whole;
+    std::unordered_map<std::u32string, char32_t> compositions;
     const CharSet composed(packed_set(tables::kComposed));
     for (const auto& [code, to] : canonical.all()) {
-      if (composed.contains(code)) whole.emplace(to, code);
+      if (composed.contains(code)) compositions.emplace(to, code);
     }
     // The last character of a full decomposition is also the last character of the single step.
-    for (const auto& [to, code] : whole) {
+    for (const auto& [to, code] : compositions) {
       std::u32string start = to.substr(0, to.size() - 1);
-      auto found = start.size() == 1 ? whole.end() : whole.find(start);
-      if (start.size() > 1 && found == whole.end()) continue;
-      pairs.emplace(pair_of(start.size() == 1 ? start[0] : found->second, to.back()), code);
+      auto match = start.size() == 1 ? compositions.end() : compositions.find(start);
+      if (start.size() > 1 && match == compositions.end()) continue;
+      pairs.emplace(pair_of(start.size() == 1 ? start[0] : match->second, to.back()), code);
     }
   }
 
@@ -59,8 +59,8 @@ struct Forms {
 };
 
 const Forms& forms() {
-  static const Forms made;
-  return made;
+  static const Forms result;
+  return result;
 }
 
 struct Unit {

@@ -17,13 +17,13 @@ bool decode_base64(std::string_view text, std::string& bytes) {
   while (!text.empty() && text.back() == '=') text.remove_suffix(1);
   bytes.clear();
   bytes.reserve(text.size() / 4 * 3 + 3);
-  uint32_t held = 0;
+  uint32_t pending = 0;
   int bits = 0;
   for (char c : text) {
     int value = sextet(c);
     if (value < 0) return false;
-    held = held << 6 | static_cast<uint32_t>(value);
-    if ((bits += 6) >= 8) bytes += static_cast<char>(held >> (bits -= 8) & 0xFF);
+    pending = pending << 6 | static_cast<uint32_t>(value);
+    if ((bits += 6) >= 8) bytes += static_cast<char>(pending >> (bits -= 8) & 0xFF);
   }
   return true;
 }

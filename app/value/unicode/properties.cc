@@ -56,12 +56,12 @@ constexpr CategoryName kMajorNames[] = {
 // Compares property names without case, spaces, hyphens and underscores.
 bool same_name(std::string_view a, std::string_view b) {
   auto plain = [](std::string_view text) {
-    std::string made;
+    std::string result;
     for (char c : text) {
       if (c == '_' || c == '-' || c == ' ') continue;
-      made += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+      result += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     }
-    return made;
+    return result;
   };
   return plain(a) == plain(b);
 }

@@ -1,4 +1,4 @@
-#include "app/chat/speech.h"
+#include "app/chat/text_interface.h"
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ constexpr const char *kUsual = "default", *kToolUse = "tool_use";  // names of t
 [[noreturn]] void reject(const std::string& what) { throw Error(WHERRY_INCOMPATIBLE, what); }
 
 Value special_tokens(const Files& files) {
-  std::vector<std::pair<Value, Value>> made;
+  std::vector<std::pair<Value, Value>> pairs;
   for (const char* file : {"special_tokens_map.json", "tokenizer_config.json"}) {
     const Value config = read_object(files, file);
     for (const char* name :
@@ -25,10 +25,10 @@ Value special_tokens(const Files& files) {
       if (token == nullptr) continue;
       const Value* content = token->is_dict() ? token->dict().find("content") : token;
       // The later file overrides the earlier one, also where it sets a token to null.
-      made.emplace_back(name, content != nullptr && content->is_string() ? *content : Value());
+      pairs.emplace_back(name, content != nullptr && content->is_string() ? *content : Value());
     }
   }
-  const Value all = json::make_dict(std::move(made));
+  const Value all = json::make_dict(std::move(pairs));
   std::vector<std::pair<Value, Value>> texts;
   for (const auto& item : all.dict().items) {
     if (item.second.is_string()) texts.push_back(item);
@@ -39,27 +39,27 @@ Value special_tokens(const Files& files) {
 // Returns the sources of the model's templates by name: of chat_template.jinja, which is "default",
 // of chat_template.tool_use.jinja, of tokenizer_config.json, and of chat_template.json.
 std::vector<std::pair<std::string, std::string>> template_sources(const Files& files) {
-  std::vector<std::pair<std::string, std::string>> made;
+  std::vector<std::pair<std::string, std::string>> pairs;
   const auto add = [&](const std::string& name, const std::string& source) {
-    const bool is_new = std::none_of(made.begin(), made.end(),
+    const bool is_new = std::none_of(pairs.begin(), pairs.end(),
                                      [&](const auto& known) { return known.first == name; });
-    if (is_new) made.emplace_back(name, source);
+    if (is_new) pairs.emplace_back(name, source);
   };
   if (auto text = files.read("chat_template.jinja")) add(kUsual, *text);
   if (auto text = files.read("chat_template.tool_use.jinja")) add(kToolUse, *text);
   for (const char* file : {"tokenizer_config.json", "chat_template.json"}) {
     const Value config = read_object(files, file);
-    const Value* found = config.dict().find("chat_template");
-    if (found == nullptr || found->is_none()) continue;
-    if (found->is_string()) {
-      add(kUsual, found->text());
+    const Value* match = config.dict().find("chat_template");
+    if (match == nullptr || match->is_none()) continue;
+    if (match->is_string()) {
+      add(kUsual, match->text());
       continue;
     }
-    if (!found->is_sequence()) {
-      if (!made.empty()) continue;
-      reject(files.path(file) + ": chat_template is a " + json::type_name(*found) + ", not a text");
+    if (!match->is_sequence()) {
+      if (!pairs.empty()) continue;
+      reject(files.path(file) + ": chat_template is a " + json::type_name(*match) + ", not a text");
     }
-    for (const Value& one : found->items()) {
+    for (const Value& one : match->items()) {
       if (!one.is_dict()) continue;
       const Value* name = one.dict().find("name");
       const Value* source = one.dict().find("template");
@@ -68,9 +68,9 @@ std::vector<std::pair<std::string, std::string>> template_sources(const Files& f
     }
   }
   const auto usual =
-      std::find_if(made.begin(), made.end(), [](const auto& one) { return one.first == kUsual; });
-  if (usual != made.end()) std::iter_swap(made.begin(), usual);
-  return made;
+      std::find_if(pairs.begin(), pairs.end(), [](const auto& one) { return one.first == kUsual; });
+  if (usual != pairs.end()) std::iter_swap(pairs.begin(), usual);
+  return pairs;
 }
 
 void add_ids(const Value& config, const std::string& path, std::vector<int32_t>& ids) {
@@ -80,8 +80,8 @@ void add_ids(const Value& config, const std::string& path, std::vector<int32_t>&
     if (nested != nullptr && nested->is_dict()) value = nested->dict().find("eos_token_id");
   }
   if (value == nullptr || value->is_none()) return;
-  const Values found = value->is_sequence() ? value->items() : Values{*value};
-  for (const Value& id : found) {
+  const Values matches = value->is_sequence() ? value->items() : Values{*value};
+  for (const Value& id : matches) {
     if (!id.is(json::Kind::kInt) || id.integer() < 0 || id.integer() >= kMostIds) {
       reject(path + ": eos_token_id is " + json::repr(*value) +
              "; it takes an id or a list of ids");
@@ -91,7 +91,7 @@ void add_ids(const Value& config, const std::string& path, std::vector<int32_t>&
 }
 
 std::vector<int32_t> eos_ids(const Files& files, const Tokenizer& tokenizer, const Value& special) {
-  std::vector<int32_t> ids, made;
+  std::vector<int32_t> ids, unique;
   for (const char* name : {"generation_config.json", "config.json"}) {
     add_ids(read_object(files, name), files.path(name), ids);
   }
@@ -99,9 +99,9 @@ std::vector<int32_t> eos_ids(const Files& files, const Tokenizer& tokenizer, con
     if (const auto id = tokenizer.id_of(token->text())) ids.push_back(*id);
   }
   for (int32_t id : ids) {
-    if (std::find(made.begin(), made.end(), id) == made.end()) made.push_back(id);
+    if (std::find(unique.begin(), unique.end(), id) == unique.end()) unique.push_back(id);
   }
-  return made;
+  return unique;
 }
 
 // Returns the tokens that the decoder of an encoder-decoder begins with: decoder_start_token_id, or
@@ -116,12 +116,12 @@ std::vector<int32_t> decoder_start(const Files& files, const Value& defaults) {
     return id != nullptr && id->is(json::Kind::kInt) ? id->integer() : -1;
   };
   const int64_t start = id_of("decoder_start_token_id");
-  std::vector<int32_t> made;
+  std::vector<int32_t> result;
   for (const int64_t id :
        {start >= 0 ? start : id_of("pad_token_id"), id_of("forced_bos_token_id")}) {
-    if (id >= 0 && id < kMostIds) made.push_back(static_cast<int32_t>(id));
+    if (id >= 0 && id < kMostIds) result.push_back(static_cast<int32_t>(id));
   }
-  if (!made.empty()) return made;
+  if (!result.empty()) return result;
   reject(files.folder +
          " reads sources, and its files do not tell with which token its decoder begins: "
          "config.json has neither decoder_start_token_id nor pad_token_id");
@@ -149,9 +149,9 @@ Value generation_defaults(const Files& files) {
     const Value* value = config.dict().find(std::string_view(row.name));
     if (value == nullptr || value->is_none()) continue;
     const bool number = value->is_number() && !value->is(json::Kind::kBool);
-    const double found = number ? value->number() : 0;
-    const bool fits = number && (row.low_is_out ? found > row.low : found >= row.low) &&
-                      (row.high_is_out ? found < row.high : found <= row.high);
+    const double match = number ? value->number() : 0;
+    const bool fits = number && (row.low_is_out ? match > row.low : match >= row.low) &&
+                      (row.high_is_out ? match < row.high : match <= row.high);
     if (!fits) {
       problems.add(row.name, ": found ", json::repr(*value), ", expected ", row.expected);
     }
@@ -174,36 +174,36 @@ Value read_object(const Files& files, const std::string& name) {
   }
 }
 
-Speech read_speech(const Files& files, const std::string& tool_format) {
+TextInterface read_text_interface(const Files& files, const std::string& tool_format) {
   const std::optional<std::string> tokens = files.read("tokenizer.json");
   if (!tokens) throw Error(WHERRY_NOT_FOUND, files.folder + " has no tokenizer.json");
-  Speech made;
-  made.tokenizer = JsonTokenizer::read(*tokens);
+  TextInterface result;
+  result.tokenizer = JsonTokenizer::read(*tokens);
   const Value special = special_tokens(files);
-  made.eos_ids = eos_ids(files, *made.tokenizer, special);
-  made.defaults = generation_defaults(files);
-  made.decoder_start = decoder_start(files, made.defaults);
-  made.head = read_head(read_object(files, "wherry-head.json"), files.path("wherry-head.json"));
+  result.eos_ids = eos_ids(files, *result.tokenizer, special);
+  result.defaults = generation_defaults(files);
+  result.decoder_start = decoder_start(files, result.defaults);
+  result.head = read_head(read_object(files, "wherry-head.json"), files.path("wherry-head.json"));
   try {
     const auto known = [&](const std::string& name) {
-      return made.tokenizer->id_of(name).has_value();
+      return result.tokenizer->id_of(name).has_value();
     };
-    const auto dialect = [&](const std::string& source) {
-      return std::make_unique<Dialect>(
+    const auto chat_format = [&](const std::string& source) {
+      return std::make_unique<ChatFormat>(
           std::make_unique<jinja::InterpretedTemplate>(source, special), tool_format, known);
     };
     const auto sources = template_sources(files);
     // An empty template would lose every message.
     const bool none = sources.empty() || sources[0].second.empty();
-    std::unique_ptr<Dialect> usual = none ? nullptr : dialect(sources[0].second);
+    std::unique_ptr<ChatFormat> usual = none ? nullptr : chat_format(sources[0].second);
     for (size_t i = 1; usual != nullptr && i < sources.size(); ++i) {
-      if (sources[i].first == kToolUse) usual->set_for_tools(dialect(sources[i].second));
+      if (sources[i].first == kToolUse) usual->set_for_tools(chat_format(sources[i].second));
     }
-    made.dialect = std::move(usual);
+    result.chat_format = std::move(usual);
   } catch (const jinja::Invalid& error) {
     reject(files.folder + ": " + error.what());
   }
-  return made;
+  return result;
 }
 
 }  // namespace wherry::app

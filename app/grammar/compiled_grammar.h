@@ -1,6 +1,6 @@
 // A compiled constraint (grammar), and the interface to obtain one.
-#ifndef WHERRY_APP_GRAMMAR_HELD_TO_H_
-#define WHERRY_APP_GRAMMAR_HELD_TO_H_
+#ifndef WHERRY_APP_GRAMMAR_COMPILED_GRAMMAR_H_
+#define WHERRY_APP_GRAMMAR_COMPILED_GRAMMAR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,20 +15,20 @@
 namespace wherry::app {
 
 // A compiled grammar; thread-safe.
-class HeldTo {
+class CompiledGrammar {
  public:
-  virtual ~HeldTo() = default;
+  virtual ~CompiledGrammar() = default;
   // Returns the mask of one request, as wherry_grammar_mask does.
   virtual wherry_mask mask(const std::vector<int32_t>& stop_ids) const = 0;
   virtual size_t bytes() const = 0;
 };
-using HeldToPtr = std::shared_ptr<const HeldTo>;
+using CompiledGrammarPtr = std::shared_ptr<const CompiledGrammar>;
 
 class GrammarSource {
  public:
   // Callback for the grammar or an error: RequestError if the constraint cannot be enforced or
   // exceeds the budget.
-  using Done = std::function<void(HeldToPtr grammar, std::exception_ptr error)>;
+  using Done = std::function<void(CompiledGrammarPtr grammar, std::exception_ptr error)>;
 
   virtual ~GrammarSource() = default;
   // Compiles a constraint and calls `done` once: immediately if the grammar is cached, else after
@@ -41,4 +41,4 @@ class GrammarSource {
 
 }  // namespace wherry::app
 
-#endif  // WHERRY_APP_GRAMMAR_HELD_TO_H_
+#endif  // WHERRY_APP_GRAMMAR_COMPILED_GRAMMAR_H_

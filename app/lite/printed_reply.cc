@@ -1,4 +1,4 @@
-#include "app/lite/asking.h"
+#include "app/lite/printed_reply.h"
 
 #include <cstdio>
 
@@ -15,27 +15,27 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-void add(Told& told, const Value& chunk) {
+void add(PrintedReply& reply, const Value& chunk) {
   if (find(chunk, "error") != nullptr) {
-    told.error = text_at(chunk, "error/message");
-    told.code = text_at(chunk, "error/code");
+    reply.error = text_at(chunk, "error/message");
+    reply.code = text_at(chunk, "error/code");
     return;
   }
   const std::string piece = text_at(chunk, "choices/0/delta/content") +  // text of chat chunks
                             text_at(chunk, "choices/0/text");  // text of completion chunks
   if (!piece.empty()) print(piece);
-  told.text += piece;
+  reply.text += piece;
   const std::string finish = text_at(chunk, "choices/0/finish_reason");
-  if (!finish.empty()) told.finish = finish;
+  if (!finish.empty()) reply.finish = finish;
 }
 
 }  // namespace
 
-Told ask(const Model& model, Items fields, const std::function<bool()>& stopped,
-         const std::function<void(int64_t)>& on_dropped) {
+PrintedReply ask(const Model& model, Items fields, const std::function<bool()>& stopped,
+                 const std::function<void(int64_t)>& on_dropped) {
   fields.emplace_back("stream", true);
   const auto answer = model.start(json::to_compact_json(json::make_dict(std::move(fields))));
-  Told told;
+  PrintedReply reply;
   for (bool last = false, ending = false; !last;) {
     const bool more = answer->wait(kBetweenLooks);
     if (!ending && stopped()) {
@@ -48,13 +48,13 @@ Told ask(const Model& model, Items fields, const std::function<bool()>& stopped,
       const Value chunk = json::from_json(json);
       const Value* dropped = find(chunk, "dropped_messages");
       if (dropped != nullptr && on_dropped) on_dropped(dropped->integer());
-      add(told, chunk);
+      add(reply, chunk);
     }
     last = taken.last;
   }
-  const bool begun = told.error.empty() || !told.text.empty();
-  if (begun && (told.text.empty() || told.text.back() != '\n')) print("\n");
-  return told;
+  const bool begun = reply.error.empty() || !reply.text.empty();
+  if (begun && (reply.text.empty() || reply.text.back() != '\n')) print("\n");
+  return reply;
 }
 
 }  // namespace wherry::lite

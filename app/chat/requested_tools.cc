@@ -1,4 +1,4 @@
-#include "app/chat/asked_tools.h"
+#include "app/chat/requested_tools.h"
 
 #include <algorithm>
 
@@ -45,12 +45,12 @@ Value as_function(const Value& tool) {
            {"properties", json::make_dict({{kInputArgument, json::make_dict(std::move(text))}})},
            {"required", json::make_list({kInputArgument})},
            {"additionalProperties", false}}));
-  Items made;
+  Items fields;
   for (const auto& [name, value] : tool.dict().items) {
-    if (name.text() != "function") made.emplace_back(name, value);
+    if (name.text() != "function") fields.emplace_back(name, value);
   }
-  made.emplace_back("function", json::make_dict(std::move(function)));
-  return json::make_dict(std::move(made));
+  fields.emplace_back("function", json::make_dict(std::move(function)));
+  return json::make_dict(std::move(fields));
 }
 
 bool is_custom(const Value& tool) { return Fields(tool).text("type") == "custom"; }
@@ -72,14 +72,14 @@ Value described(const Value& tool) {
   }
   if (!given.has("description")) function.emplace_back("description", "");
   function.emplace_back("parameters", has ? *parameters : no_parameters());
-  Items made = {{"type", "function"}, {"function", json::make_dict(std::move(function))}};
+  Items fields = {{"type", "function"}, {"function", json::make_dict(std::move(function))}};
   for (const auto& [name, value] : tool.dict().items) {
     const bool own = name.text() == "custom" && is_custom(tool);
     if (name.text() != "type" && name.text() != "function" && !own && !value.is_none()) {
-      made.emplace_back(name, value);
+      fields.emplace_back(name, value);
     }
   }
-  return json::make_dict(std::move(made));
+  return json::make_dict(std::move(fields));
 }
 
 bool is_strict(const Value& function) {
@@ -106,8 +106,8 @@ class Choosing {
   }
 
   // Returns the declared tool that the request names.
-  Value known(const Value& asked, const char* where) const {
-    const std::string& name = name_of(asked);
+  Value known(const Value& given, const char* where) const {
+    const std::string& name = name_of(given);
     std::string names;
     for (const Value& tool : tools_) {
       if (name_of(tool) == name) return tool;
@@ -136,11 +136,11 @@ class Choosing {
       return {known(*choice, "tool_choice.function.name")};
     }
     must = allowed->dict().find("mode")->text() == "required";
-    Values made;
+    Values values;
     for (const Value& tool : allowed->dict().find("tools")->items()) {
-      made.push_back(known(tool, "tool_choice.allowed_tools.tools"));
+      values.push_back(known(tool, "tool_choice.allowed_tools.tools"));
     }
-    return made;
+    return values;
   }
 
  private:
@@ -149,29 +149,29 @@ class Choosing {
 
 }  // namespace
 
-Tools AskedTools::schemas() const {
-  Tools made;
+Tools RequestedTools::schemas() const {
+  Tools result;
   for (const Value& tool : tools) {
-    made.add(name_of(tool), *function_of(tool).dict().find("parameters"));
+    result.add(name_of(tool), *function_of(tool).dict().find("parameters"));
   }
-  return made;
+  return result;
 }
 
-AskedTools asked_tools(const Fields& fields) {
-  AskedTools made;
+RequestedTools requested_tools(const Fields& fields) {
+  RequestedTools result;
   const Value* choice = fields.find("tool_choice");
-  for (const Value& tool : Choosing(fields).chosen(choice, made.must)) {
-    made.inputs.push_back(is_custom(tool) ? input_grammar(*tool.dict().find("custom"))
-                                          : std::nullopt);
-    made.strict.push_back(made.inputs.back() || is_strict(function_of(tool)));
-    if (is_custom(tool)) made.custom.push_back(name_of(tool));
-    made.tools.push_back(described(tool));
+  for (const Value& tool : Choosing(fields).chosen(choice, result.must)) {
+    result.inputs.push_back(is_custom(tool) ? input_grammar(*tool.dict().find("custom"))
+                                            : std::nullopt);
+    result.strict.push_back(result.inputs.back() || is_strict(function_of(tool)));
+    if (is_custom(tool)) result.custom.push_back(name_of(tool));
+    result.tools.push_back(described(tool));
   }
-  made.named = choice != nullptr && choice->is_dict() && made.must &&
-               choice->dict().find("type")->text() == "function";
-  made.one =
-      made.named || (fields.has("parallel_tool_calls") && !fields.truth("parallel_tool_calls"));
-  return made;
+  result.named = choice != nullptr && choice->is_dict() && result.must &&
+                 choice->dict().find("type")->text() == "function";
+  result.one =
+      result.named || (fields.has("parallel_tool_calls") && !fields.truth("parallel_tool_calls"));
+  return result;
 }
 
 }  // namespace wherry::app

@@ -1,6 +1,6 @@
 // The tools that a request allows the model to call.
-#ifndef WHERRY_APP_CHAT_ASKED_TOOLS_H_
-#define WHERRY_APP_CHAT_ASKED_TOOLS_H_
+#ifndef WHERRY_APP_CHAT_REQUESTED_TOOLS_H_
+#define WHERRY_APP_CHAT_REQUESTED_TOOLS_H_
 
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ struct InputGrammar {
   std::string definition;
 };
 
-struct AskedTools {
+struct RequestedTools {
   json::Values tools;  // tools in the form that templates print
   Texts custom;        // names of custom tools, which the model sees as functions
   // For each tool, the grammar of its input; nothing for functions and inputs of any text.
@@ -33,8 +33,8 @@ struct AskedTools {
 
 // Returns the tools of a request. Throws RequestError if the request names a tool that it does not
 // declare, or two tools have one name.
-AskedTools asked_tools(const Fields& fields);
+RequestedTools requested_tools(const Fields& fields);
 
 }  // namespace wherry::app
 
-#endif  // WHERRY_APP_CHAT_ASKED_TOOLS_H_
+#endif  // WHERRY_APP_CHAT_REQUESTED_TOOLS_H_

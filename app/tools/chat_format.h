@@ -1,6 +1,6 @@
 // Derives from a model's chat template how the model calls tools and whether it writes reasoning.
-#ifndef WHERRY_APP_TOOLS_DIALECT_H_
-#define WHERRY_APP_TOOLS_DIALECT_H_
+#ifndef WHERRY_APP_TOOLS_CHAT_FORMAT_H_
+#define WHERRY_APP_TOOLS_CHAT_FORMAT_H_
 
 #include <functional>
 #include <memory>
@@ -17,17 +17,17 @@
 namespace wherry::app {
 
 // How one model calls tools, and what its chat template supports.
-class Dialect {
+class ChatFormat {
  public:
   // tool_format: the name of the family; "" detects it from the template. If the template describes
   // tools but does not show the format of calls, the model's tokens decide: `known` returns whether
   // a text is one of them. Throws Error if the family is unknown.
-  Dialect(std::unique_ptr<const jinja::ChatTemplate> chat_template, const std::string& tool_format,
-          const std::function<bool(const std::string&)>& known);
+  ChatFormat(std::unique_ptr<const jinja::ChatTemplate> chat_template,
+             const std::string& tool_format, const std::function<bool(const std::string&)>& known);
 
   // The history refers to the template.
-  Dialect(const Dialect&) = delete;
-  Dialect& operator=(const Dialect&) = delete;
+  ChatFormat(const ChatFormat&) = delete;
+  ChatFormat& operator=(const ChatFormat&) = delete;
 
   const jinja::ChatTemplate& chat_template() const { return *template_; }
   const Family& family() const { return *family_; }
@@ -42,9 +42,11 @@ class Dialect {
   bool takes_calls() const { return takes_calls_; }
   // Whether the template prints system messages.
   bool takes_system() const { return takes_system_; }
-  // Returns the dialect of the model's template for chats with or without tools.
-  const Dialect& suited(bool tools) const { return tools && for_tools_ ? *for_tools_ : *this; }
-  void set_for_tools(std::unique_ptr<Dialect> dialect) { for_tools_ = std::move(dialect); }
+  // Returns the format of the model's template for chats with or without tools.
+  const ChatFormat& suited(bool tools) const { return tools && for_tools_ ? *for_tools_ : *this; }
+  void set_for_tools(std::unique_ptr<ChatFormat> chat_format) {
+    for_tools_ = std::move(chat_format);
+  }
   // How conversations are adapted to the template; null if they are not.
   const History* history() const { return history_ ? &*history_ : nullptr; }
   // Leaves conversations as they are, also those that the template refuses.
@@ -54,7 +56,7 @@ class Dialect {
   }
 
  private:
-  const Family& found(const std::function<bool(const std::string&)>& known) const;
+  const Family& recognized(const std::function<bool(const std::string&)>& known) const;
   std::string tried(const Value& messages) const;
   void ask();
 
@@ -64,9 +66,9 @@ class Dialect {
   std::optional<Thoughts> thoughts_;
   bool takes_text_ = false, takes_calls_ = false, takes_system_ = false;
   std::optional<History> history_;
-  std::unique_ptr<Dialect> for_tools_;  // null if this dialect serves all chats
+  std::unique_ptr<ChatFormat> for_tools_;  // null if this format serves all chats
 };
 
 }  // namespace wherry::app
 
-#endif  // WHERRY_APP_TOOLS_DIALECT_H_
+#endif  // WHERRY_APP_TOOLS_CHAT_FORMAT_H_

@@ -1,6 +1,6 @@
 // The text side of a model: its tokenizer, chat template and stop token ids.
-#ifndef WHERRY_APP_CHAT_SPEECH_H_
-#define WHERRY_APP_CHAT_SPEECH_H_
+#ifndef WHERRY_APP_CHAT_TEXT_INTERFACE_H_
+#define WHERRY_APP_CHAT_TEXT_INTERFACE_H_
 
 #include <functional>
 #include <memory>
@@ -10,7 +10,7 @@
 
 #include "app/request/fields.h"
 #include "app/text/tokenizer.h"
-#include "app/tools/dialect.h"
+#include "app/tools/chat_format.h"
 #include "app/vectors/head.h"
 
 namespace wherry::app {
@@ -24,9 +24,9 @@ struct Files {
   std::string path(const std::string& name) const { return folder + "/" + name; }
 };
 
-struct Speech {
+struct TextInterface {
   std::unique_ptr<const Tokenizer> tokenizer;
-  std::unique_ptr<const Dialect> dialect;  // null if the model only completes text
+  std::unique_ptr<const ChatFormat> chat_format;  // null if the model only completes text
   std::vector<int32_t> eos_ids;
   Value defaults;  // content of generation_config.json
   // Tokens that the decoder of an encoder-decoder begins with; empty for other models.
@@ -35,11 +35,11 @@ struct Speech {
 };
 // Reads the text side of a model. tool_format: the family name of the tool-call format; "" detects
 // it from the template. Throws Error.
-Speech read_speech(const Files& files, const std::string& tool_format);
+TextInterface read_text_interface(const Files& files, const std::string& tool_format);
 
 // Reads a JSON object from a file; returns an empty one if the file does not exist. Throws Error.
 Value read_object(const Files& files, const std::string& name);
 
 }  // namespace wherry::app
 
-#endif  // WHERRY_APP_CHAT_SPEECH_H_
+#endif  // WHERRY_APP_CHAT_TEXT_INTERFACE_H_

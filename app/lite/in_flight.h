@@ -1,6 +1,6 @@
 // Keeps the list of requests that the server is answering.
-#ifndef WHERRY_APP_LITE_UNDER_WAY_H_
-#define WHERRY_APP_LITE_UNDER_WAY_H_
+#ifndef WHERRY_APP_LITE_IN_FLIGHT_H_
+#define WHERRY_APP_LITE_IN_FLIGHT_H_
 
 #include <atomic>
 #include <memory>
@@ -11,26 +11,26 @@
 
 namespace wherry::lite {
 
-class UnderWay {
+class InFlight {
  public:
   // Owns a response while its client waits; the destructor aborts a response that has not ended.
-  class Held {
+  class Entry {
    public:
-    Held(UnderWay& all, std::shared_ptr<Answer> answer) : all_(all), answer_(std::move(answer)) {
+    Entry(InFlight& all, std::shared_ptr<Answer> answer) : all_(all), answer_(std::move(answer)) {
       const std::lock_guard lock(all_.mutex_);
       all_.answers_.insert(answer_);
     }
-    ~Held() {
+    ~Entry() {
       answer_->abort();
       const std::lock_guard lock(all_.mutex_);
       all_.answers_.erase(answer_);
     }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
     Answer* operator->() const { return answer_.get(); }
 
    private:
-    UnderWay& all_;
+    InFlight& all_;
     const std::shared_ptr<Answer> answer_;
   };
 
@@ -49,4 +49,4 @@ class UnderWay {
 
 }  // namespace wherry::lite
 
-#endif  // WHERRY_APP_LITE_UNDER_WAY_H_
+#endif  // WHERRY_APP_LITE_IN_FLIGHT_H_

@@ -1,4 +1,4 @@
-#include "app/tools/dialect.h"
+#include "app/tools/chat_format.h"
 
 namespace wherry::app {
 
@@ -25,24 +25,24 @@ Value with_call(const Value& arguments) {
 
 }  // namespace
 
-Dialect::Dialect(std::unique_ptr<const jinja::ChatTemplate> chat_template,
-                 const std::string& tool_format,
-                 const std::function<bool(const std::string&)>& known)
+ChatFormat::ChatFormat(std::unique_ptr<const jinja::ChatTemplate> chat_template,
+                       const std::string& tool_format,
+                       const std::function<bool(const std::string&)>& known)
     : template_(std::move(chat_template)),
       tool_variables_(*template_),
       thoughts_(thoughts_of(template_->source())) {
-  family_ = tool_format.empty() ? &found(known) : &family_named(tool_format);
+  family_ = tool_format.empty() ? &recognized(known) : &family_named(tool_format);
   ask();
   history_.emplace(*template_, *family_, tool_variables_, takes_text_);
 }
 
-bool Dialect::knows(const std::string& variable) const {
+bool ChatFormat::knows(const std::string& variable) const {
   return template_->variables().count(variable) > 0;
 }
 
 // Returns the family whose format the model was trained on; if the template does not describe
 // tools, one whose format a system message can explain.
-const Family& Dialect::found(const std::function<bool(const std::string&)>& known) const {
+const Family& ChatFormat::recognized(const std::function<bool(const std::string&)>& known) const {
   const Family& shown = family_of(template_->source());
   const Family& generic = generic_family();
   if (native()) return &shown == &generic ? family_of_tokens(known) : shown;
@@ -50,7 +50,7 @@ const Family& Dialect::found(const std::function<bool(const std::string&)>& know
 }
 
 // Returns the messages rendered with the template; "" if it rejects them.
-std::string Dialect::tried(const Value& messages) const {
+std::string ChatFormat::tried(const Value& messages) const {
   try {
     return template_->render(messages, false, json::make_dict(tool_variables_.of({})));
   } catch (const jinja::Refused&) {
@@ -60,9 +60,9 @@ std::string Dialect::tried(const Value& messages) const {
 
 // Detects what the template supports by rendering examples. A template that expects arguments as
 // text either fails for an object, or prints the object in Python syntax, with single quotes.
-void Dialect::ask() {
+void ChatFormat::ask() {
   const std::string needle = kNeedle;
-  const auto shows = [&](const std::string& made) { return made.find(needle) != made.npos; };
+  const auto shows = [&](const std::string& result) { return result.find(needle) != result.npos; };
   const std::string as_object = tried(with_call(json::make_dict({{needle, "x"}})));
   const bool as_text = shows(tried(with_call("{\"" + needle + "\": \"x\"}")));
   const bool printed = as_object.find("{'" + needle + "'") != as_object.npos;

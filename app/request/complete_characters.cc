@@ -1,4 +1,4 @@
-#include "app/request/whole_characters.h"
+#include "app/request/complete_characters.h"
 
 #include <optional>
 #include <string>
@@ -29,16 +29,16 @@ std::optional<std::string> place_of_half(const Value& value, const std::string& 
   if (value.is_string()) return has_half(value.text()) ? std::optional(where) : std::nullopt;
   if (value.is_dict()) {
     for (const auto& [name, item] : value.dict().items) {
-      if (auto found = place_of_half(name, where)) return found;
+      if (auto match = place_of_half(name, where)) return match;
       const std::string inner = where.empty() ? name.text() : where + "." + name.text();
-      if (auto found = place_of_half(item, inner)) return found;
+      if (auto match = place_of_half(item, inner)) return match;
     }
   } else if (value.is(json::Kind::kList)) {
     size_t i = 0;
     for (const Value& item : value.items()) {
       const std::string inner = item.is_number() ? "" : where + "[" + std::to_string(i) + "]";
       ++i;
-      if (auto found = place_of_half(item, inner)) return found;
+      if (auto match = place_of_half(item, inner)) return match;
     }
   }
   return std::nullopt;
@@ -46,18 +46,18 @@ std::optional<std::string> place_of_half(const Value& value, const std::string& 
 
 // Returns the text with each non-ASCII character replaced by a question mark.
 std::string in_ascii(const std::string& place) {
-  std::string made;
+  std::string result;
   size_t at = 0;
   for (size_t n = 0; at < place.size() && n < kLongestPlace; ++n) {
     const char32_t code = unicode::next_code_point(place, at);
-    made += code < 0x80 ? static_cast<char>(code) : '?';
+    result += code < 0x80 ? static_cast<char>(code) : '?';
   }
-  return made;
+  return result;
 }
 
 }  // namespace
 
-void require_whole_characters(const Value& request) {
+void require_complete_characters(const Value& request) {
   const std::optional<std::string> place = place_of_half(request, "");
   if (!place) return;
   const std::string where = in_ascii(*place);
