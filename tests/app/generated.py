@@ -78,7 +78,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from .counts import at_most
-from .kinds import Biases, TokenIds, Word
+from .kinds import Biases, ShortText, TokenIds
 
 
 class SamplingFields(BaseModel):
@@ -100,7 +100,7 @@ def _python_type(row: dict[str, Any]) -> str:
     if kind == "one_of":
         return f"Literal[{', '.join(map(json.dumps, row['values']))}] | None = None"
     if kind == "words":
-        return f'Annotated[list[Word] | None, at_most({row["most"]}, "words")] = None'
+        return f'Annotated[list[ShortText] | None, at_most({row["most"]}, "words")] = None'
     return _PYTHON[kind]
 
 
