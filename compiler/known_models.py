@@ -19,6 +19,7 @@ class Known(NamedTuple):
     tools: str = ""
 
 
+UNNAMED = Known("", "")  # of a family without a row
 KNOWN = {
     "afmoe": Known("Trinity Nano, Mini, Large", "128k to 256k", "hermes"),
     "apertus": Known("Apertus 8B, 70B", "64k"),

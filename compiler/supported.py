@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .checkpoint.text_part import READ
-from .known_models import KNOWN, NAMES, Known
+from .known_models import KNOWN, NAMES, UNNAMED, Known
 from .load import families
 
 CHECKED = Path(__file__).with_name("checked.json")
@@ -108,7 +108,9 @@ def rows() -> list[Family]:
         about = first if name == arch.name else f"{first} (as {arch.name})"
         checked = known.get(name, {})
         where = {target: _checked(checked, target) for target in TARGETS}
-        listed.append(Family(name, about, KNOWN[name], where, checked.get("reference", "")))
+        listed.append(
+            Family(name, about, KNOWN.get(name, UNNAMED), where, checked.get("reference", ""))
+        )
     return listed
 
 

@@ -67,7 +67,9 @@ def check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
     if scheme == AFFINE and scale_dtype in _FLOATS and group > 0:
         return
     if scheme not in _SCHEMES:
-        raise ValueError(f"scheme {scheme!r} is not one of {_SCHEMES}")
+        raise ValueError(
+            f"scheme {scheme!r} is not one of {_SCHEMES}; a new one is a row of ops/blocks.py"
+        )
     if scheme in _INTEGERS and (scale_dtype not in _FLOATS or group != 32):
         raise ValueError(
             f"{scheme} needs scale_dtype in {_FLOATS} and group 32, "
