@@ -8,6 +8,7 @@ bytes of a group are unpacked as for the int8 dot product (`block_tiles`), with 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
@@ -31,18 +32,14 @@ def block_float_tile(
     epilogue: Epilogue,
 ) -> None:
     """Emit `epilogue` with the sums of panel p for the given rows of X, which may be any rows."""
-
-    def group(at: tuple[Any, Any, Any], rows: Sequence[Any], sums: list[Any]) -> None:
-        _group(X, weights, at, dot, rows, sums)
-
-    emit_tile(weights, p, dot, rows, epilogue, group)
+    emit_tile(weights, p, dot, rows, epilogue, partial(_group, X, weights, dot))
 
 
 def _group(
     X: Any,
     weights: BlockWeights,
-    at: tuple[Any, Any, Any],
     dot: Int8Dot,
+    at: tuple[Any, Any, Any],
     rows: Sequence[Any],
     sums: list[Any],
 ) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
@@ -73,11 +74,7 @@ def block_tile(
     epilogue: Epilogue,
 ) -> None:
     """Emit `epilogue` with the sums of panel p for the given rows of x."""
-
-    def group(at: tuple[Any, Any, Any], rows: Sequence[Any], sums: list[Any]) -> None:
-        _group(x, weights, at, dot, rows, sums)
-
-    emit_tile(weights, p, dot, rows, epilogue, group)
+    emit_tile(weights, p, dot, rows, epilogue, partial(_group, x, weights, dot))
 
 
 def emit_tile(
@@ -113,8 +110,8 @@ def emit_tile(
 def _group(
     x: Int8Rows,
     weights: BlockWeights,
-    at: tuple[Any, Any, Any],
     dot: Int8Dot,
+    at: tuple[Any, Any, Any],
     rows: Sequence[Any],
     sums: list[Any],
 ) -> None:
