@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -166,16 +167,20 @@ def test_tokens_cost_no_observation(make, monkeypatch):
 
 
 def test_a_scrape_does_not_wait_for_a_step(make):
-    go_on = threading.Event()
+    stepping, go_on = threading.Event(), threading.Event()
 
     def script(prompt, params, n):
-        go_on.wait(10)
+        stepping.set()
+        assert go_on.wait(60)
         return 7
 
     model = make(script=script)
     client = client_of(create_app(MLCEngine.of(model), model_name="m"))
-    stream = MLCEngine.of(model).completions.create(prompt="a", max_tokens=1, stream=True)
-    metrics = samples(client)
-    assert value(metrics, "wherry_requests_active", model="m") == 1
-    go_on.set()
-    list(stream)
+    # the fake core steps on the thread that brings a stream's first message
+    with ThreadPoolExecutor() as pool:
+        pool.submit(MLCEngine.of(model).completions.create, prompt="a", max_tokens=1)
+        try:
+            assert stepping.wait(60)
+            assert value(samples(client), "wherry_requests_active", model="m") == 1
+        finally:
+            go_on.set()
