@@ -20,6 +20,16 @@ Value with_field(const Value& object, const char* name, const Value& value) {
   return json::make_dict(std::move(items));
 }
 
+// Summarizes a request whose prompts are in a field.
+RequestSummary summary(const Fields& fields, const char* prompts) {
+  const Value* given = fields.find(prompts);
+  // a list of token ids is one prompt
+  const bool several = given != nullptr && given->is_sequence() && !given->items().empty() &&
+                       !given->items().front().is_integer();
+  const auto count = several ? static_cast<int64_t>(given->items().size()) : 1;
+  return {count * fields.integer("n").value_or(1), fields.truth("stream")};
+}
+
 std::string aborted() {
   return error_json("The request was aborted", "server_error", "", "aborted");
 }
@@ -34,23 +44,21 @@ Value request_of(std::string_view json) {
   }
 }
 
-void check_request(const std::string& task, const Value& request) {
+RequestSummary check_request(const std::string& task, const Value& request) {
   switch (task.empty() ? task_of(request) : task_named(task)) {
     case VectorTask::kEmbed:
-      checked_embedding(request);
-      break;
+      return summary(checked_embedding(request), "input");
     case VectorTask::kClassify:
-      checked_classify(request);
-      break;
+      return summary(checked_classify(request), "input");
     case VectorTask::kRerank:
-      checked_rerank(request);
-      break;
+      return summary(checked_rerank(request), "documents");
     case VectorTask::kScore:
-      checked_score(request);
-      break;
+      return summary(checked_score(request), "text_2");
     case VectorTask::kNone:
-      task == "completion" ? checked_completion(request) : checked_chat(request);
+      break;
   }
+  if (task == "completion") return summary(checked_completion(request), "prompt");
+  return summary(checked_chat(request), "");
 }
 
 int64_t Requests::start(std::string json, Listener listener) {

@@ -22,8 +22,14 @@ namespace wherry::app {
 
 // Reads the JSON of a request. Throws RequestError.
 Value request_of(std::string_view json);
+// What a host must know of a request before it starts it.
+struct RequestSummary {
+  int64_t outputs;  // number of answers: n for each prompt, or a text's vector or score
+  bool stream;
+};
+
 // Validates a request of a task (see RequestOptions) without a model. Throws RequestError.
-void check_request(const std::string& task, const Value& request);
+RequestSummary check_request(const std::string& task, const Value& request);
 
 class Requests {
  public:

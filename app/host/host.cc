@@ -290,8 +290,11 @@ void wherry_host_close(wherry_host* host) {
   delete host;
 }
 
-int wherry_request_check(const char* task, const char* request_json, size_t n) {
-  return guarded([&] { check_request(task, request_of({request_json, n})); });
+const char* wherry_request_check(const char* task, const char* request_json, size_t n) {
+  return answer([&] {
+    const auto [outputs, stream] = check_request(task, request_of({request_json, n}));
+    return json::to_compact_json(json::make_dict({{"outputs", outputs}, {"stream", stream}}));
+  });
 }
 
 const char* wherry_template_traits(const char* source, size_t n) {

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define WHERRY_HOST_ABI_VERSION 3
+#define WHERRY_HOST_ABI_VERSION 4
 
 typedef struct wherry_host wherry_host;
 
@@ -165,10 +165,11 @@ WHERRY_API void wherry_host_hear(wherry_host* host, const wherry_event* events, 
                                  const char* error, const wherry_host_message** messages,
                                  size_t* count);
 /*
- * Validates a request without a model. task: as of RequestOptions. Returns WHERRY_OK, or the status
- * of an error as wherry_host_start.
+ * Validates a request without a model. task: as of RequestOptions. Returns {"outputs": number of
+ * answers that it asks for, "stream": whether it asks for them in chunks}, valid until the thread's
+ * next call; null for a wrong request, as an error of wherry_host_start.
  */
-WHERRY_API int wherry_request_check(const char* task, const char* request_json, size_t n);
+WHERRY_API const char* wherry_request_check(const char* task, const char* request_json, size_t n);
 /*
  * Returns the traits of a model by its chat template: {"tool_format": name of the family of calls,
  * "tools": whether the template describes tools, "thinks": whether the model reasons before it

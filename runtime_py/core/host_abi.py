@@ -24,7 +24,7 @@ from wherry.machine.plugins import find_host
 
 from .records import Event, Mask, Params
 
-ABI_VERSION = 3  # must equal WHERRY_HOST_ABI_VERSION
+ABI_VERSION = 4  # must equal WHERRY_HOST_ABI_VERSION
 OK, REFUSED, GONE, FAILED, TOO_MANY = range(5)  # what a service returns
 UNKNOWN, TEXT, SPECIAL = range(3)  # kinds of tokens
 OPENED, CHUNK, LAST, ERROR = range(4)  # kinds of messages
@@ -86,7 +86,7 @@ _SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
         (c_void_p, POINTER(Event), c_size_t, c_char_p, POINTER(c_void_p), POINTER(c_size_t)),
     ),
     "wherry_host_close": (None, (c_void_p,)),
-    "wherry_request_check": (c_int, (c_char_p, c_char_p, c_size_t)),
+    "wherry_request_check": (c_char_p, (c_char_p, c_char_p, c_size_t)),
     "wherry_template_traits": (c_char_p, (c_char_p, c_size_t)),
     "wherry_fill_in_marks": (c_char_p, ()),
     "wherry_calls_grammar": (c_char_p, (c_char_p, c_size_t)),

@@ -21,13 +21,6 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
     "completion": ("sampling", "shared", "completion"),
     "embed": ("embedding",),
 }
-_LISTS: Mapping[str, tuple[str, ...]] = {
-    "completion": ("prompt",),
-    "embed": ("input",),
-    "classify": ("input",),
-    "rerank": ("documents",),
-    "score": ("text_2", "documents", "items", "data_2"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +32,19 @@ class HostRequest:
         fields: its fields, as clients of OpenAI's API send them.
         options: members of RequestOptions (app/chat/request_options.h).
         body: the fields as JSON, if they were checked; None: `Host` writes it.
+        outputs: number of answers that it asks for, each a core request.
     """
 
     task: Task
     fields: Mapping[str, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     body: bytes | None = None
+    outputs: int = 1
 
     @property
     def writes(self) -> bool:
         """Tell whether the request asks for text."""
         return self.task in ("chat", "completion")
-
-    @property
-    def jobs(self) -> int:
-        """Return the number of core requests of a request that has been checked."""
-        lists = (self.fields.get(name) for name in _LISTS.get(self.task, ()))
-        given = next((value for value in lists if value is not None), None)
-        # a list of token ids is one prompt
-        several = isinstance(given, list) and bool(given) and not isinstance(given[0], int)
-        prompts = len(given) if several and given is not None else 1
-        return prompts * ((self.fields.get("n") or 1) if self.writes else 1)
 
 
 def body_of(fields: Any) -> bytes:
@@ -81,17 +66,33 @@ def _dumped(value: Any) -> Any:
     raise TypeError(f"a value is of type {type(value).__name__}")
 
 
-def checked(task: Task, fields: Any) -> bytes:
-    """Validate a request without a model, and return its JSON.
+@dataclass(frozen=True, slots=True)
+class CheckedFields:
+    """What C++ says of a valid request.
+
+    Attributes:
+        json: its fields as JSON.
+        outputs: number of answers that it asks for: n for each prompt, or vectors or scores.
+        stream: whether it asks for them in chunks.
+    """
+
+    json: bytes
+    outputs: int
+    stream: bool
+
+
+def checked(task: Task, fields: Any) -> CheckedFields:
+    """Validate a request without a model.
 
     Raises:
         RequestError: a field is missing or wrong, or would change the response if it were ignored;
             the message lists all of them.
     """
     library, data = abi.open_host(), body_of(fields)
-    if library.wherry_request_check(task.encode(), data, len(data)):
+    summary = library.wherry_request_check(task.encode(), data, len(data))
+    if summary is None:
         raise error_of(json.loads(library.wherry_host_last_error()))
-    return data
+    return CheckedFields(data, **json.loads(summary))
 
 
 def of_arguments(task: Task, fields: Mapping[str, Any]) -> HostRequest:
@@ -113,4 +114,5 @@ def of_arguments(task: Task, fields: Mapping[str, Any]) -> HostRequest:
     # Found before a missing field is, which may be the one that is misspelled.
     if names := sorted(given.keys() - {*own, *others}):
         raise UsageError(f"Unknown arguments {misnamed(names, own)}; accepted are {', '.join(own)}")
-    return HostRequest(task, given, body=checked(task, given))
+    valid = checked(task, given)
+    return HostRequest(task, given, body=valid.json, outputs=valid.outputs)

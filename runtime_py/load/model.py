@@ -173,7 +173,7 @@ class LoadedModel:
             BusyError: the queue is full; checked before tokenization.
             RequestError: the request cannot be served.
         """
-        jobs = request.jobs
+        jobs = request.outputs
         if not request.writes:  # so that one request cannot fill the queue
             window = min(2 * self.max_batch, self.dispatcher.limit or 2 * self.max_batch)
             jobs = min(jobs, window)

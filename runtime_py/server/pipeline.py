@@ -81,6 +81,7 @@ class Body:
 
     fields: Any
     json: bytes | None
+    outputs: int
     model: str
     stream: bool | None
 
@@ -89,9 +90,8 @@ def body_parser(task: Task) -> Callable[[Any], Body]:
     """Return a function that validates the body of a request of this task."""
 
     def parsed(fields: Any) -> Body:
-        json = checked(task, fields)
-        streams = task in ("chat", "completion") and fields.get("stream")
-        return Body(fields, json, fields.get("model") or "", streams)
+        valid = checked(task, fields)
+        return Body(fields, valid.json, valid.outputs, fields.get("model") or "", valid.stream)
 
     return parsed
 
@@ -120,7 +120,7 @@ def endpoint_of(task: Task, parse: Callable[[Any], Body] | None = None) -> Endpo
     """Return the endpoint of a path in OpenAI's shapes."""
 
     def plan(_: LoadedModel, body: Body, caller: Caller) -> tuple[HostRequest, Writer]:
-        return HostRequest(task, body.fields, body=body.json), AsWritten()
+        return HostRequest(task, body.fields, body=body.json, outputs=body.outputs), AsWritten()
 
     return Endpoint(parse or body_parser(task), plan)
 

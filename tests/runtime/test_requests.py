@@ -30,7 +30,31 @@ def test_what_is_no_prompt(prompt):
 
 @pytest.mark.parametrize("prompt", ["", "a", [], ["a", ""], [1, 2], [[1], [2, 3]], [[]]])
 def test_prompts(prompt):
-    assert json.loads(checked("completion", {"prompt": prompt})) == {"prompt": prompt}
+    assert json.loads(checked("completion", {"prompt": prompt}).json) == {"prompt": prompt}
+
+
+@pytest.mark.parametrize(
+    ("task", "fields", "outputs"),
+    [
+        ("completion", {"prompt": ["a", "b"], "n": "3"}, 6),
+        ("completion", {"prompt": [1, 2], "n": 2.0}, 2),
+        ("completion", {"prompt": [[1], [2, 3]]}, 2),
+        ("chat", {"messages": [{"role": "user", "content": "a"}], "n": "2"}, 2),
+        ("embed", {"input": ["a", "b", "c"]}, 3),
+        ("classify", {"input": "a"}, 1),
+        ("rerank", {"query": "a", "documents": ["b", "c"]}, 2),
+        ("score", {"text_1": "a", "items": ["b", "c"]}, 2),
+    ],
+)
+def test_outputs_are_counted_as_they_are_read(task, fields, outputs):
+    assert checked(task, fields).outputs == outputs
+
+
+@pytest.mark.parametrize("value", ["false", "off", 0, False, "true", 1, True])
+def test_stream_is_read_as_other_truths(value):
+    assert checked("completion", {"prompt": "a", "stream": value}).stream is (
+        value in ("true", 1, True)
+    )
 
 
 MESSAGE = {"role": "user", "content": "a"}

@@ -22,6 +22,7 @@ from wherry.runtime import AsyncMLCEngine, MLCEngine, create_app, serve
 from ..support.waiting import until
 from .conftest import core_of
 from .live_server import live
+from .server.asking import client_of
 
 JSON = {"Content-Type": "application/json"}
 HI = {"messages": [{"role": "user", "content": "the cat"}]}
@@ -359,3 +360,12 @@ def test_a_taken_port_is_a_usage_error(make):
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"127.0.0.1:{port}"):
             serve(MLCEngine.of(make()), port=port)
+
+
+@pytest.mark.parametrize("stream", ["false", "off", 0])
+def test_numbers_and_truths_may_be_texts(make, stream):
+    client = client_of(create_app(MLCEngine.of(make())))
+    body = {"prompt": ["a", "b"], "n": "2", "max_tokens": "3", "stream": stream}
+    answer = client.post("/v1/completions", json=body)
+    assert answer.status_code == 200
+    assert len(answer.json()["choices"]) == 4

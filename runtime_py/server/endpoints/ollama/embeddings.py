@@ -75,6 +75,7 @@ class EmbeddingRequest:
     model: str
     name: str
     request: dict[str, Any]
+    outputs: int
     keep_alive: float | None
     ignored: list[str]
     single: bool
@@ -104,11 +105,12 @@ def _request_of(fields: _Fields, sent: dict[str, Any], *, single: bool) -> Embed
     options = [f"options.{n}" for n, value in (fields.options or {}).items() if value is not None]
     extra = [n for n, value in (fields.model_extra or {}).items() if value is not None]
     request = {n: value for n, value in {"model": name, **sent}.items() if value is not None}
-    checked("embed", request)
+    outputs = checked("embed", request).outputs
     return EmbeddingRequest(
         model=name,
         name=name,
         request=request,
+        outputs=outputs,
         keep_alive=fields.keep_alive,
         ignored=sorted(extra) + sorted(options),
         single=single,
@@ -147,7 +149,7 @@ class _Reply:
 
 def plan(_: LoadedModel, request: EmbeddingRequest, caller: Caller) -> tuple[HostRequest, _Reply]:
     """Return the request for C++, and the writer of its response."""
-    return HostRequest("embed", request.request), _Reply(request)
+    return HostRequest("embed", request.request, outputs=request.outputs), _Reply(request)
 
 
 def _endpoint(parse: Callable[[Any], EmbeddingRequest]) -> Endpoint[EmbeddingRequest]:
