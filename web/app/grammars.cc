@@ -47,12 +47,12 @@ WHERRY_API void wherry_grammars_forget(int number) { grammars.erase(number); }
 // Creates the mask of one request; null: wherry_last_error has the reason. stop_ids: tokens that
 // may end the output where the grammar is complete.
 WHERRY_API wherry_mask* wherry_grammars_mask(int number, const int32_t* stop_ids, size_t n) {
-  std::unique_ptr<wherry_mask> made;
+  std::unique_ptr<wherry_mask> mask;
   const int status = guarded([&] {
-    made = std::make_unique<wherry_mask>(
+    mask = std::make_unique<wherry_mask>(
         grammars.at(number)->mask(std::vector<int32_t>(stop_ids, stop_ids + n)));
   });
-  return status == WHERRY_OK ? made.release() : nullptr;
+  return status == WHERRY_OK ? mask.release() : nullptr;
 }
 
 // Sets the bits [words] of the allowed tokens and returns 0; if all tokens are allowed, returns 1

@@ -20,36 +20,36 @@ inline void pack(std::string& to, std::string_view text) {
 }
 
 inline std::vector<std::string> unpacked(std::string_view from) {
-  std::vector<std::string> made;
+  std::vector<std::string> texts;
   while (from.size() >= sizeof(uint32_t)) {
     uint32_t length = 0;
     std::memcpy(&length, from.data(), sizeof length);
-    made.emplace_back(from.substr(sizeof length, length));
+    texts.emplace_back(from.substr(sizeof length, length));
     from.remove_prefix(sizeof length + length);
   }
-  return made;
+  return texts;
 }
 
 // Returns the grammar of a constraint and, for each of its parts, rule, kind and text.
 inline std::string packed(const Constraint& constraint) {
-  std::string made;
-  pack(made, constraint.ebnf);
+  std::string bytes;
+  pack(bytes, constraint.ebnf);
   for (const GrammarPart& part : constraint.parts) {
-    pack(made, part.rule);
-    pack(made, std::string(1, static_cast<char>('0' + static_cast<int>(part.kind))));
-    pack(made, part.text);
+    pack(bytes, part.rule);
+    pack(bytes, std::string(1, static_cast<char>('0' + static_cast<int>(part.kind))));
+    pack(bytes, part.text);
   }
-  return made;
+  return bytes;
 }
 
 inline Constraint unpacked_constraint(std::string_view from) {
   const std::vector<std::string> texts = unpacked(from);
-  Constraint made{texts.at(0), {}, ""};
+  Constraint constraint{texts.at(0), {}, ""};
   for (size_t i = 1; i + 2 < texts.size(); i += 3) {
     const auto kind = static_cast<GrammarPart::Kind>(texts[i + 1].at(0) - '0');
-    made.parts.push_back({texts[i], kind, texts[i + 2]});
+    constraint.parts.push_back({texts[i], kind, texts[i + 2]});
   }
-  return made;
+  return constraint;
 }
 
 }  // namespace wherry::app

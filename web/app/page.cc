@@ -45,10 +45,10 @@ class Numbered : public CompiledGrammar {
  public:
   explicit Numbered(uint32_t number) : number_(number) {}
   wherry_mask mask(const std::vector<int32_t>&) const override {
-    wherry_mask made{};
-    made.size = sizeof made;
-    made.context = reinterpret_cast<void*>(static_cast<uintptr_t>(number_));
-    return made;
+    wherry_mask spec{};
+    spec.size = sizeof spec;
+    spec.context = reinterpret_cast<void*>(static_cast<uintptr_t>(number_));
+    return spec;
   }
   size_t bytes() const override { return 0; }
 
@@ -72,10 +72,10 @@ class ScriptGrammars : public GrammarSource {
   // Completes a compilation. number: the grammar's; 0: it failed because of `reason`; -1: the
   // grammar module has no compiler.
   void compiled(int64_t id, uint32_t number, const std::string& reason) {
-    const auto found = waiting_.find(id);
-    if (found == waiting_.end()) return;
-    const auto [param, done] = std::move(found->second);
-    waiting_.erase(found);
+    const auto match = waiting_.find(id);
+    if (match == waiting_.end()) return;
+    const auto [param, done] = std::move(match->second);
+    waiting_.erase(match);
     if (number == static_cast<uint32_t>(-1))
       return done(nullptr, std::make_exception_ptr(without_grammars(param)));
     if (number != 0) return done(std::make_shared<Numbered>(number), nullptr);
@@ -150,11 +150,11 @@ WHERRY_API int wherry_page_file(const char* name, const char* text, size_t n) {
 WHERRY_API int wherry_page_open(const char* folder, const char* name, const char* tool_format,
                                 int64_t context, int64_t vocab_size, int64_t embedding_size) {
   return guarded([&] {
-    const Files found{folder, [](const std::string& file) -> std::optional<std::string> {
-                        const auto at = files.find(file);
-                        return at == files.end() ? std::nullopt : std::optional(at->second);
-                      }};
-    TextInterface text_interface = read_text_interface(found, tool_format);
+    const Files in_memory{folder, [](const std::string& file) -> std::optional<std::string> {
+                            const auto at = files.find(file);
+                            return at == files.end() ? std::nullopt : std::optional(at->second);
+                          }};
+    TextInterface text_interface = read_text_interface(in_memory, tool_format);
     text_interface.head.size = embedding_size;
     page = std::make_unique<Page>(name, std::move(text_interface), context, vocab_size);
     files.clear();
@@ -204,11 +204,11 @@ WHERRY_API void wherry_page_compiled(int64_t waiter, uint32_t number, const char
 // tokenizer does not provide them, see wherry_last_error.
 WHERRY_API const char* wherry_page_vocabulary(size_t* n) {
   return gives(n, [] {
-    std::string made;
+    std::string packed;
     const Abilities& abilities = page->model.abilities;
     for (const std::string& token : grammar_vocabulary(*abilities.tokenizer, abilities.vocab_size))
-      pack(made, token);
-    return made;
+      pack(packed, token);
+    return packed;
   });
 }
 

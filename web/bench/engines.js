@@ -14,12 +14,12 @@ export async function wherry(given) {
   const limits = { max_batch: 1, context: given.context, prefix_cache: false, max_step_seconds: 0 };
   await engine.load(new URL(given.url, location.href).href, { limits });
   return {
-    async stream(prompt, tokens, told) {
+    async stream(prompt, tokens, onToken) {
       const options = { max_tokens: tokens, temperature: 0, ignore_eos: true };
       const usage = { stream: true, stream_options: { include_usage: true } };
       let all;
       for await (const chunk of await engine.completions.create({ prompt, ...options, ...usage })) {
-        if (chunk.choices.length > 0) told();
+        if (chunk.choices.length > 0) onToken();
         else all = chunk.usage;
       }
       return { prompt: all.prompt_tokens, output: all.completion_tokens };
@@ -39,7 +39,7 @@ export async function wllama(given) {
     n_parallel: 1,
   });
   return {
-    async stream(prompt, tokens, told) {
+    async stream(prompt, tokens, onToken) {
       const options = { max_tokens: tokens, temperature: 0, ignore_eos: true };
       let all;
       const chunks = await engine.createCompletion({
@@ -49,7 +49,7 @@ export async function wllama(given) {
         cache_prompt: false,
       });
       for await (const chunk of chunks) {
-        told();
+        onToken();
         all = chunk.timings ?? all;
       }
       return { prompt: all.prompt_n, output: all.predicted_n, timings: all };
@@ -67,7 +67,7 @@ export async function webllm(given) {
     logLevel: "ERROR",
   });
   return {
-    async stream(prompt, tokens, told) {
+    async stream(prompt, tokens, onToken) {
       await engine.resetChat();
       let all;
       const chunks = await engine.completions.create({
@@ -79,7 +79,7 @@ export async function webllm(given) {
         stream_options: { include_usage: true },
       });
       for await (const chunk of chunks) {
-        if (chunk.choices.length > 0) told();
+        if (chunk.choices.length > 0) onToken();
         all = chunk.usage ?? all;
       }
       return { prompt: all.prompt_tokens, output: all.completion_tokens };

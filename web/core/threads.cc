@@ -38,7 +38,7 @@ constexpr int64_t kMillisecond = 1'000'000;  // nanoseconds
 
 Pool pool;
 int threads = 1;
-int32_t memory_held = 0;
+int32_t memory_locked = 0;
 
 int32_t get(const int32_t& word) { return __atomic_load_n(&word, __ATOMIC_SEQ_CST); }
 void set(int32_t& word, int32_t value) { __atomic_store_n(&word, value, __ATOMIC_SEQ_CST); }
@@ -123,13 +123,13 @@ class Launch {
 void use_threads(int count) { threads = std::max(count, 1); }
 
 MemoryLock::MemoryLock() {
-  for (int look = 1; __atomic_exchange_n(&memory_held, 1, __ATOMIC_SEQ_CST) != 0; ++look) {
+  for (int look = 1; __atomic_exchange_n(&memory_locked, 1, __ATOMIC_SEQ_CST) != 0; ++look) {
     if (look % kLooks == 0)
-      sleep_while(memory_held, 1, kMillisecond);  // the thread that holds the lock is descheduled
+      sleep_while(memory_locked, 1, kMillisecond);  // the thread that holds the lock is descheduled
   }
 }
 
-MemoryLock::~MemoryLock() { set(memory_held, 0); }
+MemoryLock::~MemoryLock() { set(memory_locked, 0); }
 
 extern "C" {
 

@@ -153,10 +153,10 @@ export class ChatView {
     const heard = new Heard();
     try {
       const { temperature, max_tokens, seed } = this.#settings.settings;
-      const asked = { messages, stream: true as const, stream_options: { include_usage: true } };
+      const request = { messages, stream: true as const, stream_options: { include_usage: true } };
       const answer = await this.#session.engine.chat.completions.create(
         {
-          ...asked,
+          ...request,
           temperature: temperature ?? null,
           max_tokens: max_tokens ?? null,
           seed: seed ?? null,
@@ -210,9 +210,9 @@ export class ChatView {
   }
 
   #show(): void {
-    const talk = byId("talk");
+    const chat = byId("talk");
     if (this.#turns.length === 0) {
-      talk.replaceChildren(
+      chat.replaceChildren(
         hello(
           this.#session,
           (text) => {
@@ -224,7 +224,7 @@ export class ChatView {
       return;
     }
     const state = element("div", { id: "state" });
-    talk.replaceChildren(...this.#turns.map((turn, index) => this.#drawn(turn, index)), state);
+    chat.replaceChildren(...this.#turns.map((turn, index) => this.#drawn(turn, index)), state);
     this.#showState();
     this.#toEnd();
   }
@@ -240,9 +240,9 @@ export class ChatView {
     const again = (): void => {
       this.#again();
     };
-    const [made, view] = answerTurn(turn, last ? again : undefined);
+    const [article, view] = answerTurn(turn, last ? again : undefined);
     this.#view = view;
-    return made;
+    return article;
   }
 
   /** Show the state of the model: in the greeting, or below the conversation. */

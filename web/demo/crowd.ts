@@ -39,7 +39,7 @@ export class Crowd {
     const controller = (this.#controller = new AbortController());
     const lanes = Array.from({ length: size }, () => new Lane());
     this.#list.replaceChildren(...lanes.map(({ item }) => item));
-    for (const lane of lanes) void this.#talk(lane, controller.signal);
+    for (const lane of lanes) void this.#converse(lane, controller.signal);
   }
 
   stop(): void {
@@ -47,7 +47,7 @@ export class Crowd {
     this.#controller = undefined;
   }
 
-  async #talk(lane: Lane, signal: AbortSignal): Promise<void> {
+  async #converse(lane: Lane, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const prompt = PROMPTS[this.#next++ % PROMPTS.length] ?? "";
       try {
@@ -84,7 +84,7 @@ class Lane {
   readonly item: HTMLLIElement;
   readonly #state = element("span", { class: "state" });
   readonly #count = element("span");
-  readonly #asked = element("div", { class: "asked" });
+  readonly #prompt = element("div", { class: "asked" });
   readonly #text = element("span");
   #tokens = 0;
   #started = 0;
@@ -92,11 +92,11 @@ class Lane {
   constructor() {
     const top = element("div", { class: "top" }, this.#state, this.#count);
     const text = element("p", { class: "text" }, this.#text);
-    this.item = element("li", { class: "lane" }, top, this.#asked, text);
+    this.item = element("li", { class: "lane" }, top, this.#prompt, text);
   }
 
   begin(prompt: string): void {
-    this.#asked.textContent = prompt;
+    this.#prompt.textContent = prompt;
     this.#text.textContent = "";
     this.#tokens = 0;
     this.#count.textContent = "";

@@ -9,13 +9,13 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   attributes: Attributes = {},
   ...children: readonly Child[]
 ): HTMLElementTagNameMap[K] {
-  const made = document.createElement(tag);
+  const created = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else made.setAttribute(name, value);
+    if (typeof value === "function") created.addEventListener(name, value);
+    else created.setAttribute(name, value);
   }
-  made.append(...children);
-  return made;
+  created.append(...children);
+  return created;
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -26,26 +26,26 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   attributes: Readonly<Record<string, string | number>> = {},
   ...children: readonly Node[]
 ): SVGElementTagNameMap[K] {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...children);
-  return made;
+  const created = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) created.setAttribute(name, String(value));
+  created.append(...children);
+  return created;
 }
 
 /** Create an icon of 24 by 24, drawn by a line. */
 export function icon(path: string): SVGSVGElement {
-  const made = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" });
-  made.append(svg("path", { d: path }));
-  return made;
+  const drawing = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" });
+  drawing.append(svg("path", { d: path }));
+  return drawing;
 }
 
 /** Return the page's element with an id. */
 // The caller states the type of the element, because the compiler cannot know it.
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`the page has no #${id}`);
-  return found as T;
+  const match = document.getElementById(id);
+  if (!match) throw new Error(`the page has no #${id}`);
+  return match as T;
 }
 
 /** Fill a description list with rows; unchanged rows are not touched. */

@@ -24,6 +24,6 @@ export function number(value: number): string {
 }
 
 /** Format a part of a whole as a percentage. */
-export function percent(part: number, whole: number): string {
-  return whole > 0 ? `${Math.round((100 * part) / whole)}${THIN}%` : "–";
+export function percent(part: number, total: number): string {
+  return total > 0 ? `${Math.round((100 * part) / total)}${THIN}%` : "–";
 }

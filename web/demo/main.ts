@@ -49,11 +49,11 @@ async function mayLoad({ bytes: size, folders }: OfferedModel): Promise<boolean>
 
 /** Show the view that the page's address (hash) names. */
 function followHash(): void {
-  const wanted = location.hash === "#engine" ? "engine" : "chat";
+  const visible = location.hash === "#engine" ? "engine" : "chat";
   for (const name of ["chat", "engine"]) {
-    byId(name).hidden = name !== wanted;
+    byId(name).hidden = name !== visible;
     const link = document.querySelector(`nav a[href="#${name}"]`);
-    if (name === wanted) link?.setAttribute("aria-current", "page");
+    if (name === visible) link?.setAttribute("aria-current", "page");
     else link?.removeAttribute("aria-current");
   }
 }

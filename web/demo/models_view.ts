@@ -85,7 +85,7 @@ export class ModelsView {
   }
 
   #row(model: Row, cache: ModelCache): HTMLLIElement {
-    const whole = model.kept.some((one) => one.bytes === one.total);
+    const complete = model.kept.some((one) => one.bytes === one.total);
     const choose = element(
       "button",
       {
@@ -96,7 +96,7 @@ export class ModelsView {
         },
       },
       element("b", {}, model.name),
-      element("span", {}, `${bytes(model.size)}${whole ? " · kept in this browser" : ""}`),
+      element("span", {}, `${bytes(model.size)}${complete ? " · kept in this browser" : ""}`),
     );
     const row = element("li", model.name === this.#chosen ? { class: "current" } : {}, choose);
     if (model.kept.length === 0) return row;

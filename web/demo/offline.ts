@@ -9,14 +9,14 @@ declare const VERSION: string;
 /** The part of a service worker's global scope that this file uses. */
 interface Scope {
   addEventListener(type: "install" | "activate", heard: (event: Lasting) => void): void;
-  addEventListener(type: "fetch", heard: (event: Asked) => void): void;
+  addEventListener(type: "fetch", heard: (event: Fetching) => void): void;
   skipWaiting(): Promise<void>;
   readonly clients: { claim(): Promise<void> };
 }
 interface Lasting {
   waitUntil(done: Promise<unknown>): void;
 }
-interface Asked {
+interface Fetching {
   readonly request: Request;
   respondWith(answer: Promise<Response>): void;
 }

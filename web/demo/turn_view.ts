@@ -17,10 +17,10 @@ export function userTurn(
   button.addEventListener("click", edit);
   button.append(icon(PENCIL));
   const said = element("span", { class: "sr" }, "You: ");
-  const made = element("div", { class: "mine" }, button);
-  made.append(element("div", { class: "turn user" }, said, content));
-  if (queued) made.append(element("p", { class: "hint" }, "Queued until the model is ready"));
-  return made;
+  const box = element("div", { class: "mine" }, button);
+  box.append(element("div", { class: "turn user" }, said, content));
+  if (queued) box.append(element("p", { class: "hint" }, "Queued until the model is ready"));
+  return box;
 }
 
 /** Create a form in place of a person's message; `done` gets the new text, "" to change nothing. */
@@ -33,8 +33,8 @@ export function editForm({ content }: Turn, done: (text: string) => void): HTMLF
   });
   const send = element("button", { class: "primary" }, "Send");
   const buttons = element("div", { class: "row end" }, cancel, send);
-  const made = element("form", { class: "edit" }, text, buttons);
-  made.addEventListener("submit", (event) => {
+  const form = element("form", { class: "edit" }, text, buttons);
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
     done(text.value.trim());
   });
@@ -42,9 +42,9 @@ export function editForm({ content }: Turn, done: (text: string) => void): HTMLF
     if (event.key === "Escape") done("");
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    made.requestSubmit();
+    form.requestSubmit();
   });
-  return made;
+  return form;
 }
 
 /**
@@ -57,24 +57,25 @@ export function answerTurn(
   turn: Turn,
   again: (() => void) | undefined,
 ): readonly [HTMLElement, MarkdownView] {
-  const made = element("article", { class: `turn${turn.pending ? " waiting" : ""}` });
-  made.setAttribute("aria-label", "Answer");
+  const article = element("article", { class: `turn${turn.pending ? " waiting" : ""}` });
+  article.setAttribute("aria-label", "Answer");
   const body = element("div", { class: "body" });
   const view = new MarkdownView(body);
   view.show(turn.content);
-  made.append(body);
-  if (turn.failure) made.append(element("div", { class: "failure", role: "alert" }, turn.failure));
-  if (!turn.pending) made.append(foot(turn, again));
-  return [made, view];
+  article.append(body);
+  if (turn.failure)
+    article.append(element("div", { class: "failure", role: "alert" }, turn.failure));
+  if (!turn.pending) article.append(foot(turn, again));
+  return [article, view];
 }
 
 function foot(turn: Turn, again: (() => void) | undefined): HTMLElement {
-  const made = element("div", { class: "foot" });
-  if (turn.content) made.append(copyButton(() => turn.content));
+  const box = element("div", { class: "foot" });
+  if (turn.content) box.append(copyButton(() => turn.content));
   if (again) {
     const word = turn.failure ? "Try again" : "Another answer";
-    made.append(element("button", { type: "button", click: again }, word));
+    box.append(element("button", { type: "button", click: again }, word));
   }
-  if (turn.note) made.append(element("span", {}, turn.note));
-  return made;
+  if (turn.note) box.append(element("span", {}, turn.note));
+  return box;
 }

@@ -153,9 +153,9 @@ export class Blocks {
     let kept = 1;
     for (const { kind, column } of this.#frames.slice(1)) {
       if (kind === "quote") {
-        const found = QUOTE.exec(rest);
-        if (!found) break;
-        rest = rest.slice(found[0].length);
+        const match = QUOTE.exec(rest);
+        if (!match) break;
+        rest = rest.slice(match[0].length);
       } else if (kind === "item" && rest.trim() !== "" && indent(rest) < column + 2) break;
       kept += 1;
     }
@@ -193,9 +193,9 @@ export class Blocks {
   }
 
   #marker(text: string): RegExpExecArray | null {
-    const found = MARKER.exec(text);
-    if (!found || this.#leaf?.kind !== "paragraph") return found;
-    return interrupts(found, text) ? found : null;
+    const match = MARKER.exec(text);
+    if (!match || this.#leaf?.kind !== "paragraph") return match;
+    return interrupts(match, text) ? match : null;
   }
 
   #item(marker: RegExpExecArray, column: number): void {
@@ -227,9 +227,9 @@ export class Blocks {
   }
 
   #heading(level: number, text: string): void {
-    const made = html(`h${Math.min(6, level + 2)}` as "h3");
-    inline(text.replace(/(^|[ \t])#+$/, ""), made);
-    this.#add(made);
+    const heading = html(`h${Math.min(6, level + 2)}` as "h3");
+    inline(text.replace(/(^|[ \t])#+$/, ""), heading);
+    this.#add(heading);
   }
 
   #say(text: string): void {
@@ -269,9 +269,9 @@ export class Blocks {
     let rest = line;
     for (const { kind } of this.#frames) {
       if (kind !== "quote") continue;
-      const found = QUOTE.exec(rest);
-      if (!found) return false;
-      rest = rest.slice(found[0].length);
+      const match = QUOTE.exec(rest);
+      if (!match) return false;
+      rest = rest.slice(match[0].length);
     }
     const text = rest.trim();
     if (text.startsWith(leaf.end) && text === (leaf.end[0] ?? "").repeat(text.length))
@@ -284,9 +284,9 @@ export class Blocks {
 
   /** Read a formula on lines of its own; false if the line is no formula. */
   #maths(text: string): boolean {
-    const found = MATHS.exec(text);
-    if (!found || this.#leaf?.kind === "paragraph") return false;
-    const [begin, environment] = found;
+    const match = MATHS.exec(text);
+    if (!match || this.#leaf?.kind === "paragraph") return false;
+    const [begin, environment] = match;
     const end = environment ? `\\end{${environment}}` : begin === "$$" ? "$$" : "\\]";
     const at = text.indexOf(end, begin.length);
     if (at >= 0 && !/^[.,;]?$/.test(text.slice(at + end.length))) return false;
@@ -301,14 +301,14 @@ export class Blocks {
     const leaf = this.#leaf;
     if (leaf?.kind !== "maths") return;
     if (text === "") return this.#close();
-    const whole = leaf.text ? `${leaf.text}\n${text}` : text;
-    this.#leaf = { ...leaf, text: whole };
+    const complete = leaf.text ? `${leaf.text}\n${text}` : text;
+    this.#leaf = { ...leaf, text: complete };
     if (at < 0) return;
     const own = leaf.end.startsWith("\\end"); // the environment's end is a part of the formula
-    const inside = own ? whole : whole.slice(2, whole.lastIndexOf(leaf.end));
+    const inside = own ? complete : complete.slice(2, complete.lastIndexOf(leaf.end));
     leaf.element.replaceChildren(
       formula(inside, true),
-      whole.slice(whole.lastIndexOf(leaf.end) + leaf.end.length),
+      complete.slice(complete.lastIndexOf(leaf.end) + leaf.end.length),
     );
     this.#leaf = undefined;
   }

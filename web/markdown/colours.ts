@@ -112,14 +112,14 @@ export class Colours {
   parts(line: string): Part[] {
     const known = this.#syntax;
     if (!known) return [["", line]];
-    const found: Part[] = [];
+    const split: Part[] = [];
     let at = 0;
     while (at < line.length) {
       if (this.open) {
         const { end, kind } = this.open;
         const last = end.exec(line.slice(at));
         const next = last ? at + last.index + last[0].length : line.length;
-        found.push([kind, line.slice(at, next)]);
+        split.push([kind, line.slice(at, next)]);
         at = next;
         if (last) this.open = undefined;
         continue;
@@ -127,15 +127,15 @@ export class Colours {
       known.parts.lastIndex = at;
       const match = known.parts.exec(line);
       const begin = match?.index ?? line.length;
-      if (begin > at) found.push(["", line.slice(at, begin)]);
+      if (begin > at) split.push(["", line.slice(at, begin)]);
       at = begin;
       if (!match) continue;
       const [kind] = Object.entries(match.groups ?? {}).find(([, text]) => text) ?? [""];
-      found.push([kind as Kind, match[0]]);
+      split.push([kind as Kind, match[0]]);
       at += match[0].length;
       const end = known.long[match[0]];
       if (end) this.open = { end, kind: kind as Kind };
     }
-    return found;
+    return split;
   }
 }

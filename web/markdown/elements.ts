@@ -7,10 +7,10 @@ export function html<K extends keyof HTMLElementTagNameMap>(
   kind = "",
   ...children: readonly Child[]
 ): HTMLElementTagNameMap[K] {
-  const made = document.createElement(tag);
-  if (kind) made.className = kind;
-  made.append(...children);
-  return made;
+  const created = document.createElement(tag);
+  if (kind) created.className = kind;
+  created.append(...children);
+  return created;
 }
 
 const PROTOCOLS = new Set(["http:", "https:", "mailto:"]);
@@ -22,12 +22,12 @@ export function link(address: string): HTMLAnchorElement | undefined {
   if (!/^(https?:\/\/|mailto:)/i.test(address) || !URL.canParse(address)) return undefined;
   const url = new URL(address);
   if (!PROTOCOLS.has(url.protocol)) return undefined;
-  const made = html("a");
-  made.href = url.href;
-  made.title = url.href; // shows the real address, because the link's text may claim another one
-  made.target = "_blank";
-  made.rel = "noopener noreferrer nofollow";
-  return made;
+  const anchor = html("a");
+  anchor.href = url.href;
+  anchor.title = url.href; // shows the real address, because the link's text may claim another one
+  anchor.target = "_blank";
+  anchor.rel = "noopener noreferrer nofollow";
+  return anchor;
 }
 
 /** Create a button that copies the text that the callback returns when it is clicked. */

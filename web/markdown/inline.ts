@@ -58,9 +58,9 @@ class Inline {
 
   #match(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.#text);
-    if (found) this.#at = pattern.lastIndex;
-    return found;
+    const match = pattern.exec(this.#text);
+    if (match) this.#at = pattern.lastIndex;
+    return match;
   }
 
   #say(text: string): void {
@@ -248,49 +248,49 @@ class Inline {
     const opener = this.#openers[index];
     const start = this.#at;
     this.#at += 1;
-    const found = opener && this.#match(TARGET);
+    const target = opener && this.#match(TARGET);
     if (opener) this.#openers.length = index;
-    const made = found && link(found[1] ?? found[2] ?? "");
+    const anchor = target && link(target[1] ?? target[2] ?? "");
     // pictures become links, so that the page fetches none
-    if (opener && made && this.#wrap(opener.at, made)) return;
+    if (opener && anchor && this.#wrap(opener.at, anchor)) return;
     this.#at = start;
     this.#literally(1);
   }
 
   #angle(): void {
-    const found = this.#match(ANGLE);
-    if (!found) return this.#literally(1);
-    const [all, address] = found;
+    const match = this.#match(ANGLE);
+    if (!match) return this.#literally(1);
+    const [all, address] = match;
     if (/^<br/i.test(all)) this.#add(html("br"));
     else this.#add(linked(address ?? "", address ?? ""));
   }
 
   #entity(): void {
-    const found = this.#match(ENTITY);
-    if (found) this.#say(ENTITIES[found[1] ?? ""] ?? "");
+    const match = this.#match(ENTITY);
+    if (match) this.#say(ENTITIES[match[1] ?? ""] ?? "");
     else this.#literally(1);
   }
 
   #address(): void {
-    const found = this.#match(ADDRESS);
-    if (!found) return this.#literally(1);
-    const address = trimmed(found[0]);
-    this.#at -= found[0].length - address.length;
+    const match = this.#match(ADDRESS);
+    if (!match) return this.#literally(1);
+    const address = trimmed(match[0]);
+    this.#at -= match[0].length - address.length;
     this.#add(linked(address, address));
   }
 }
 
 function linked(address: string, text: string): Node {
-  const made = link(address);
-  made?.append(text);
-  return made ?? document.createTextNode(text);
+  const anchor = link(address);
+  anchor?.append(text);
+  return anchor ?? document.createTextNode(text);
 }
 
 /** Return the address without the punctuation of the surrounding sentence. */
 function trimmed(address: string): string {
   const end = /[*_~.,;:!?'\]}]*$/;
-  let made = address.slice(0, 2000).replace(end, "");
-  while (made.endsWith(")") && made.split(")").length > made.split("(").length)
-    made = made.slice(0, -1).replace(end, "");
-  return made;
+  let shortened = address.slice(0, 2000).replace(end, "");
+  while (shortened.endsWith(")") && shortened.split(")").length > shortened.split("(").length)
+    shortened = shortened.slice(0, -1).replace(end, "");
+  return shortened;
 }

@@ -55,10 +55,10 @@ export function rowOf(
   cells: readonly string[],
   sides: readonly string[],
 ): HTMLTableRowElement {
-  const made = sides.map((side, at) => {
+  const row = sides.map((side, at) => {
     const cell = html(tag, side);
     inline(cells[at] ?? "", cell);
     return cell;
   });
-  return html("tr", "", ...made);
+  return html("tr", "", ...row);
 }

@@ -1,6 +1,6 @@
 /** Converts TeX, as far as models write it, to MathML, which browsers show with their own fonts. */
 import { html } from "./elements.js";
-import { fence, made, row, set } from "./mathml.js";
+import { fence, node, row, set } from "./mathml.js";
 import {
   ACCENTS,
   ALPHABETS,
@@ -35,7 +35,7 @@ class Unreadable extends Error {}
 export function formula(text: string, display: boolean): Node {
   try {
     if (text.length > LONGEST) throw new Unreadable();
-    const math = new Tex(text).whole();
+    const math = new Tex(text).formula();
     if (display) math.setAttribute("display", "block");
     if (!display) return math;
     const box = html("span", "math", math);
@@ -56,10 +56,10 @@ class Tex {
     this.#tokens = (text.match(TOKEN) ?? []).filter((token) => !token.startsWith("%"));
   }
 
-  whole(): Element {
+  formula(): Element {
     const rows = this.#table(undefined, "");
     if (this.#at < this.#tokens.length) throw new Unreadable();
-    return made("math", rows);
+    return node("math", rows);
   }
 
   #skipSpaces(): void {
@@ -87,21 +87,21 @@ class Tex {
   /** Parse elements until one of these tokens, which is not consumed. */
   #until(...ends: readonly string[]): Element[] {
     if ((this.#depth += 1) > DEEPEST) throw new Unreadable();
-    const found: Element[] = [];
+    const elements: Element[] = [];
     for (let token = this.#peek(); token !== undefined; token = this.#peek()) {
       if (ends.includes(token) || token === "}" || token === "&" || token === "\\\\") break;
       if (token === "\\end" || token === "\\right") break;
       const one = this.#scripted();
-      if (one) found.push(one);
+      if (one) elements.push(one);
     }
     this.#depth -= 1;
-    return found;
+    return elements;
   }
 
   /** Parse one atom with its subscript and superscript. */
   #scripted(): Element | undefined {
     const token = this.#peek() ?? "";
-    const base = token === "^" || token === "_" ? made("mrow") : this.#atom();
+    const base = token === "^" || token === "_" ? node("mrow") : this.#atom();
     if (!base) return undefined;
     let below: Element | undefined;
     let above: Element | undefined;
@@ -114,14 +114,14 @@ class Tex {
     }
     if (!below && !above) return base;
     const [under, over] = base.hasAttribute("data-limits") ? ["under", "over"] : ["sub", "sup"];
-    if (below && above) return made(`m${under}${over}`, base, below, above);
-    return made(`m${below ? under : over}`, base, below ?? above ?? "");
+    if (below && above) return node(`m${under}${over}`, base, below, above);
+    return node(`m${below ? under : over}`, base, below ?? above ?? "");
   }
 
   #primes(above: Element | undefined): Element {
     let marks = "";
     while (this.#take("'")) marks += "′";
-    const primes = made("mo", marks);
+    const primes = node("mo", marks);
     if (this.#take("^")) return row([primes, this.#argument()]);
     return above ? row([above, primes]) : primes;
   }
@@ -130,7 +130,7 @@ class Tex {
   #argument(): Element {
     if (this.#take("{")) return this.#group();
     if ((this.#depth += 1) > DEEPEST) throw new Unreadable();
-    const one = this.#atom() ?? made("mrow");
+    const one = this.#atom() ?? node("mrow");
     this.#depth -= 1;
     return one;
   }
@@ -145,35 +145,35 @@ class Tex {
     const token = this.#next();
     if (token === "{") return this.#group();
     if (token.startsWith("\\")) return this.#command(token.slice(1));
-    if (/[0-9]/.test(token)) return made("mn", token + this.#digits());
-    if (/[\p{L}\p{N}]/u.test(token)) return made("mi", token);
-    if (token === "~") return set(made("mspace"), { width: "0.33em" });
+    if (/[0-9]/.test(token)) return node("mn", token + this.#digits());
+    if (/[\p{L}\p{N}]/u.test(token)) return node("mi", token);
+    if (token === "~") return set(node("mspace"), { width: "0.33em" });
     if ("()[]|".includes(token)) return fence(token, false);
-    return made("mo", { "-": "−", "*": "∗", "'": "′" }[token] ?? token);
+    return node("mo", { "-": "−", "*": "∗", "'": "′" }[token] ?? token);
   }
 
   #digits(): string {
-    let made_ = "";
+    let digits = "";
     for (;;) {
       const [token = "", after = ""] = this.#tokens.slice(this.#at, this.#at + 2);
-      if (!/^[0-9]$/.test(token) && !(/^[.,]$/.test(token) && /^[0-9]$/.test(after))) return made_;
-      made_ += token;
+      if (!/^[0-9]$/.test(token) && !(/^[.,]$/.test(token) && /^[0-9]$/.test(after))) return digits;
+      digits += token;
       this.#at += 1;
     }
   }
 
   #command(name: string): Element | undefined {
     const letter = LETTERS.get(name);
-    if (letter !== undefined) return made("mi", letter);
+    if (letter !== undefined) return node("mi", letter);
     const operator = OPERATORS.get(name);
     if (operator !== undefined)
-      return /[⟨⟩⌊⌋⌈⌉|‖{}[\]]/.test(operator) ? fence(operator, false) : made("mo", operator);
+      return /[⟨⟩⌊⌋⌈⌉|‖{}[\]]/.test(operator) ? fence(operator, false) : node("mo", operator);
     const big = BIG.get(name);
     if (big !== undefined)
-      return set(made("mo", big), { "data-limits": "", movablelimits: "true" });
+      return set(node("mo", big), { "data-limits": "", movablelimits: "true" });
     if (NAMES.has(name)) return this.#named(name, LIMITS.has(name));
     const space = SPACES.get(name);
-    if (space !== undefined) return set(made("mspace"), { width: `${space}em` });
+    if (space !== undefined) return set(node("mspace"), { width: `${space}em` });
     if (ALPHABETS.has(name)) return this.#alphabet(name);
     if (ACCENTS.has(name) || BELOW.has(name)) return this.#accented(name);
     if (SKIPPED.has(name)) return undefined;
@@ -183,25 +183,25 @@ class Tex {
   #named(name: string, limits: boolean): Element {
     const word = name.replace(/^(arg|lim)(?=max|min|sup|inf)/, "$1\u2009");
     const space = this.#peek() === "(" ? "0" : "0.17em";
-    const made_ = set(made("mo", word), { form: "prefix", lspace: "0.17em", rspace: space });
-    return limits ? set(made_, { movablelimits: "true", "data-limits": "" }) : made_;
+    const operator = set(node("mo", word), { form: "prefix", lspace: "0.17em", rspace: space });
+    return limits ? set(operator, { movablelimits: "true", "data-limits": "" }) : operator;
   }
 
   #construct(name: string): Element {
     switch (name) {
       case " ":
       case "\n":
-        return set(made("mspace"), { width: "0.33em" });
+        return set(node("mspace"), { width: "0.33em" });
       case "frac":
       case "dfrac":
       case "tfrac":
       case "cfrac":
-        return made("mfrac", this.#argument(), this.#argument());
+        return node("mfrac", this.#argument(), this.#argument());
       case "binom":
       case "dbinom":
       case "tbinom": {
-        const pair = made("mfrac", this.#argument(), this.#argument());
-        return made("mrow", fence("(", true), set(pair, { linethickness: "0" }), fence(")", true));
+        const pair = node("mfrac", this.#argument(), this.#argument());
+        return node("mrow", fence("(", true), set(pair, { linethickness: "0" }), fence(")", true));
       }
       case "text":
       case "textrm":
@@ -210,28 +210,28 @@ class Tex {
       case "mbox":
       case "tag":
       case "label":
-        return made("mtext", this.#raw().replace(/\s/g, "\u00a0"));
+        return node("mtext", this.#raw().replace(/\s/g, "\u00a0"));
       case "mathrm":
       case "mathit":
       case "mathnormal":
-        return set(made("mi", this.#raw()), { mathvariant: "normal" });
+        return set(node("mi", this.#raw()), { mathvariant: "normal" });
       case "operatorname":
       case "operatorname*":
         return this.#named(this.#raw().replaceAll("\\,", "\u2009"), name.endsWith("*"));
       case "overset":
       case "stackrel": {
         const above = this.#argument();
-        return made("mover", this.#argument(), above);
+        return node("mover", this.#argument(), above);
       }
       case "underset": {
         const below = this.#argument();
-        return made("munder", this.#argument(), below);
+        return node("munder", this.#argument(), below);
       }
       case "boxed":
       case "fbox":
-        return set(made("mrow", this.#argument()), { class: "boxed" });
+        return set(node("mrow", this.#argument()), { class: "boxed" });
       case "not":
-        return made("mo", `${this.#argument().textContent}\u0338`.normalize());
+        return node("mo", `${this.#argument().textContent}\u0338`.normalize());
       default:
         return this.#enclosing(name);
     }
@@ -255,16 +255,16 @@ class Tex {
 
   #modulo(enclosed: boolean): Element {
     const word = this.#named("mod", false);
-    const wide = set(made("mspace"), { width: "0.33em" });
-    if (!enclosed) return made("mrow", wide, word, wide.cloneNode());
-    return made("mrow", wide, fence("(", false), word, this.#argument(), fence(")", false));
+    const wide = set(node("mspace"), { width: "0.33em" });
+    if (!enclosed) return node("mrow", wide, word, wide.cloneNode());
+    return node("mrow", wide, fence("(", false), word, this.#argument(), fence(")", false));
   }
 
   #root(): Element {
-    if (!this.#take("[")) return made("msqrt", this.#argument());
+    if (!this.#take("[")) return node("msqrt", this.#argument());
     const degree = row(this.#until("]"));
     if (!this.#take("]")) throw new Unreadable();
-    return made("mroot", this.#argument(), degree);
+    return node("mroot", this.#argument(), degree);
   }
 
   /** Read the unparsed text of a group. */
@@ -302,21 +302,21 @@ class Tex {
   #accented(name: string): Element {
     const below = BELOW.get(name);
     const wide = /^(wide|over|under)/.test(name);
-    const mark = set(made("mo", below ?? ACCENTS.get(name) ?? ""), { stretchy: String(wide) });
+    const mark = set(node("mo", below ?? ACCENTS.get(name) ?? ""), { stretchy: String(wide) });
     const base = this.#argument();
-    const whole = below
-      ? made("munder", base, mark)
-      : set(made("mover", base, mark), { accent: "true" });
-    return name.endsWith("brace") ? set(whole, { "data-limits": "" }) : whole;
+    const accented = below
+      ? node("munder", base, mark)
+      : set(node("mover", base, mark), { accent: "true" });
+    return name.endsWith("brace") ? set(accented, { "data-limits": "" }) : accented;
   }
 
   #delimiter(): string {
     const token = this.#next();
     if (token === ".") return "";
     if (!token.startsWith("\\")) return { "<": "⟨", ">": "⟩" }[token] ?? token;
-    const found = OPERATORS.get(token.slice(1));
-    if (found === undefined) throw new Unreadable();
-    return found;
+    const operator = OPERATORS.get(token.slice(1));
+    if (operator === undefined) throw new Unreadable();
+    return operator;
   }
 
   #enclosed(): Element {
@@ -324,7 +324,7 @@ class Tex {
     for (;;) {
       parts.push(...this.#until("\\middle"));
       if (this.#take("\\middle")) parts.push(fence(this.#delimiter(), true));
-      else if (this.#take("\\right")) return made("mrow", ...parts, fence(this.#delimiter(), true));
+      else if (this.#take("\\right")) return node("mrow", ...parts, fence(this.#delimiter(), true));
       else throw new Unreadable();
     }
   }
@@ -339,7 +339,7 @@ class Tex {
     const rows = this.#table(name, plain);
     const [open, close] = round;
     if (!open) return rows;
-    return made("mrow", fence(open, true), rows, ...(close ? [fence(close, true)] : []));
+    return node("mrow", fence(open, true), rows, ...(close ? [fence(close, true)] : []));
   }
 
   /**
@@ -373,10 +373,10 @@ class Tex {
               ? "right"
               : "left"
             : "";
-      return side ? set(made("mtd", content), { class: side }) : made("mtd", content);
+      return side ? set(node("mtd", content), { class: side }) : node("mtd", content);
     };
-    const lines = rows.map((cells) => made("mtr", ...cells.map(cell)));
-    const whole = made("mtable", ...lines);
-    return aligned ? set(whole, { displaystyle: "true", class: "aligned" }) : whole;
+    const lines = rows.map((cells) => node("mtr", ...cells.map(cell)));
+    const table = node("mtable", ...lines);
+    return aligned ? set(table, { displaystyle: "true", class: "aligned" }) : table;
   }
 }

@@ -106,8 +106,8 @@ function addCell(text: string): Cell {
     { type: "button", "aria-label": `Run cell ${String(number)}` },
     "Run",
   );
-  const made = element("section", { class: "cell" }, count, code, start, output);
-  const cell: Cell = { element: made, code, count, output };
+  const section = element("section", { class: "cell" }, count, code, start, output);
+  const cell: Cell = { element: section, code, count, output };
   start.addEventListener("click", () => run(cell));
   code.value = text;
   code.addEventListener("input", () => fit(code));
@@ -118,7 +118,7 @@ function addCell(text: string): Cell {
     if (event.shiftKey) (cells[cells.indexOf(cell) + 1] ?? addCell("")).code.focus();
   });
   cells.push(cell);
-  byId("cells").append(made);
+  byId("cells").append(section);
   fit(code);
   return cell;
 }

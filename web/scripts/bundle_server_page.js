@@ -27,9 +27,9 @@ const { outputFiles } = await build({
 const page = await readFile(PAGE, "utf-8");
 const [before, rest] = page.split(BEGIN);
 const [, after] = rest.split(END);
-const made = `${before}${BEGIN}${outputFiles[0].text}${END}${after}`;
-if (process.argv[2] !== "--check") await writeFile(PAGE, made);
-else if (made !== page) {
+const bundled = `${before}${BEGIN}${outputFiles[0].text}${END}${after}`;
+if (process.argv[2] !== "--check") await writeFile(PAGE, bundled);
+else if (bundled !== page) {
   console.error(
     `${PAGE} has another Markdown than web/markdown. Type: npm run server-page --prefix web`,
   );

@@ -32,8 +32,8 @@ for (const name of ["app", "grammar"]) {
     const file = new URL(`${name}.js`, standalone);
     if ((await readFile(file, "utf8").catch(() => "")) === text) continue;
     // written under another name first, because other processes may read the file
-    const whole = new URL(`${name}.${process.pid}.new`, standalone);
-    await writeFile(whole, text);
-    await rename(whole, file);
+    const complete = new URL(`${name}.${process.pid}.new`, standalone);
+    await writeFile(complete, text);
+    await rename(complete, file);
   }
 }

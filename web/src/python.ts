@@ -37,7 +37,7 @@ class PythonEngine {
    * are used.
    */
   load(addresses: string, limits: string, progress: Progress): Promise<string> {
-    return told(() => {
+    return outcome(() => {
       const urls = JSON.parse(addresses) as string[];
       const source: ModelSource = urls.length > 0 ? urls : new Map(this.#files);
       this.#files.clear();
@@ -55,12 +55,12 @@ class PythonEngine {
   }
 
   ask(id: number, endpoint: Endpoint, request: string): Promise<string> {
-    return told(() => this.#create(id, endpoint, request).finally(() => this.#forget(id)));
+    return outcome(() => this.#create(id, endpoint, request).finally(() => this.#forget(id)));
   }
 
   /** Start a request whose answer comes in chunks. */
   open(id: number, endpoint: Endpoint, request: string): Promise<string> {
-    return told(async () => {
+    return outcome(async () => {
       this.#streams.set(id, (await this.#create(id, endpoint, request)) as Answer<unknown>);
       return null;
     });
@@ -68,7 +68,7 @@ class PythonEngine {
 
   /** Return the next chunk of an answer, or null after the last one. */
   next(id: number): Promise<string> {
-    return told(async () => {
+    return outcome(async () => {
       const next = await this.#streams.get(id)?.next();
       if (next && !next.done) return next.value;
       this.#forget(id);
@@ -88,11 +88,11 @@ class PythonEngine {
   }
 
   stats(): Promise<string> {
-    return told(() => this.#engine.stats());
+    return outcome(() => this.#engine.stats());
   }
 
   dispose(): Promise<string> {
-    return told(async () => {
+    return outcome(async () => {
       this.#life.abort();
       await this.#loading;
       await this.#engine.dispose();
@@ -121,7 +121,7 @@ class PythonEngine {
   }
 }
 
-async function told(work: () => Promise<unknown>): Promise<string> {
+async function outcome(work: () => Promise<unknown>): Promise<string> {
   try {
     return JSON.stringify({ result: await work() });
   } catch (error) {

@@ -53,22 +53,22 @@ for (const kind of KINDS) {
     it("answers a chat whole and in pieces", async () => {
       const core = new ScriptedCore(writes("the 日本 cat"));
       const engine = await engineOf(kind, core);
-      const whole = await engine.chat.completions.create({ messages: MESSAGES });
-      assert.equal(whole.choices[0]?.message.content, "the 日本 cat");
-      assert.equal(whole.choices[0]?.finish_reason, "stop");
-      assert.equal(whole.model, "small");
+      const complete = await engine.chat.completions.create({ messages: MESSAGES });
+      assert.equal(complete.choices[0]?.message.content, "the 日本 cat");
+      assert.equal(complete.choices[0]?.finish_reason, "stop");
+      assert.equal(complete.model, "small");
       const prompt = encoded("<|user|>the cat<|assistant|>", false);
       assert.deepEqual(core.added[0]?.prompt, prompt);
       const sampled = encoded("the 日本 cat").length + 1;
-      assert.equal(whole.usage.completion_tokens, sampled);
-      assert.equal(whole.usage.prompt_tokens, prompt.length);
-      assert.equal(whole.usage.prompt_tokens_details.cached_tokens, 3);
-      assert.equal(Math.round(whole.timings.predicted_per_second), sampled * 10);
+      assert.equal(complete.usage.completion_tokens, sampled);
+      assert.equal(complete.usage.prompt_tokens, prompt.length);
+      assert.equal(complete.usage.prompt_tokens_details.cached_tokens, 3);
+      assert.equal(Math.round(complete.timings.predicted_per_second), sampled * 10);
       const chunks = await collect(engine, { stream_options: { include_usage: true } });
       assert.equal(textOf(chunks), "the 日本 cat");
       assert.equal(chunks[0]?.choices[0]?.delta.role, "assistant");
       assert.equal(chunks.at(-2)?.choices[0]?.finish_reason, "stop");
-      assert.deepEqual(chunks.at(-1)?.usage, whole.usage);
+      assert.deepEqual(chunks.at(-1)?.usage, complete.usage);
       assert.ok(new Set(chunks.map(({ id }) => id)).size === 1);
     });
 
@@ -151,10 +151,10 @@ for (const kind of KINDS) {
       const engine = await engineOf(kind, core);
       const controller = new AbortController();
       const { signal } = controller;
-      const whole = engine.chat.completions.create({ messages: MESSAGES }, { signal });
+      const pending = engine.chat.completions.create({ messages: MESSAGES }, { signal });
       await settled(() => core.open === 1);
       controller.abort();
-      await assert.rejects(whole, (error: AbortedError) => {
+      await assert.rejects(pending, (error: AbortedError) => {
         assert.ok(error instanceof AbortedError);
         return error.name === "AbortError";
       });
@@ -176,11 +176,11 @@ for (const kind of KINDS) {
       const { choices } = await engine.chat.completions.create({ messages: MESSAGES, tools });
       assert.equal(choices[0]?.message.content, null);
       assert.equal(choices[0]?.finish_reason, "tool_calls");
-      const [whole] = choices[0]?.message.tool_calls ?? [];
-      assert.match(whole?.id ?? "", /^call_[0-9a-f]{24}$/);
-      assert.deepEqual(whole?.function, { name: "weather", arguments: '{"city": "Ulm"}' });
-      const told = tokenizer.decode(core.added[0]?.prompt ?? [], { skipSpecialTokens: false });
-      assert.match(told, /^<\|system\|>You can call functions\..*"name": "weather"/s);
+      const [complete] = choices[0]?.message.tool_calls ?? [];
+      assert.match(complete?.id ?? "", /^call_[0-9a-f]{24}$/);
+      assert.deepEqual(complete?.function, { name: "weather", arguments: '{"city": "Ulm"}' });
+      const prompt = tokenizer.decode(core.added[0]?.prompt ?? [], { skipSpecialTokens: false });
+      assert.match(prompt, /^<\|system\|>You can call functions\..*"name": "weather"/s);
       const chunks = await collect(engine, { tools });
       const deltas = chunks.flatMap((chunk) => chunk.choices[0]?.delta.tool_calls ?? []);
       assert.equal(deltas[0]?.function.name, "weather");
@@ -203,12 +203,12 @@ for (const kind of KINDS) {
         "{% if enable_thinking %}<think></think>{% endif %}<|assistant|>";
       const text =
         '<think>cats</think>Look<tool_call>{"name": "weather", "arguments": {}}</tool_call>';
-      const made = folder({ shards: [100], template });
+      const files = folder({ shards: [100], template });
       const local = new MLCEngine({
         cache: ModelCache.inMemory(),
         loadCore: () => Promise.resolve(new ScriptedCore(writes(text))),
       });
-      await local.load(blobs(made));
+      await local.load(blobs(files));
       const { choices, usage } = await local.chat.completions.create({
         messages: MESSAGES,
         tools: [TOOL],
@@ -253,8 +253,8 @@ for (const kind of KINDS) {
         ],
       ];
       for (const [request, param] of wrong) {
-        const asked = engine.chat.completions.create(request as { messages: typeof MESSAGES });
-        await assert.rejects(asked, (error: RequestError) => {
+        const pending = engine.chat.completions.create(request as { messages: typeof MESSAGES });
+        await assert.rejects(pending, (error: RequestError) => {
           assert.ok(error instanceof RequestError, String(error));
           assert.equal(error.param, param, error.message);
           return true;
@@ -264,14 +264,14 @@ for (const kind of KINDS) {
 
     it("names what a misspelt field may be, and leaves alone what has no effect", async () => {
       const engine = await engineOf(kind, new ScriptedCore(writes("a")));
-      const asked = (extra: object): Promise<unknown> =>
+      const ask = (extra: object): Promise<unknown> =>
         engine.chat.completions.create({ messages: MESSAGES, ...extra });
       await assert.rejects(
-        asked({ temprature: 0 }),
+        ask({ temprature: 0 }),
         /no field temprature here\. Is it temperature\?/,
       );
-      await assert.rejects(asked({ wobble: [] }), /Fields are add_generation_prompt, .*top_p/);
-      await asked({ user: "me", metadata: {}, store: true, temprature: null });
+      await assert.rejects(ask({ wobble: [] }), /Fields are add_generation_prompt, .*top_p/);
+      await ask({ user: "me", metadata: {}, store: true, temprature: null });
     });
 
     it("leaves out the oldest turns where the context is full, and says how many messages", async () => {
@@ -288,9 +288,9 @@ for (const kind of KINDS) {
       const messages = [{ role: "system", content: "be" }, ...turns.flat(), user(8)];
       const request = { messages: messages as unknown as typeof MESSAGES, max_tokens: 40 };
       await assert.rejects(engine.chat.completions.create(request), /truncation: "auto"/);
-      const held = { ...request, truncation: "auto" as const };
-      const whole = await engine.chat.completions.create(held);
-      const dropped = whole.dropped_messages ?? 0;
+      const truncated = { ...request, truncation: "auto" as const };
+      const complete = await engine.chat.completions.create(truncated);
+      const dropped = complete.dropped_messages ?? 0;
       const prompt = (from: number): number[] => {
         const all = [messages[0], ...messages.slice(1 + from)] as typeof MESSAGES;
         const text = all.map(({ role, content }) => `<|${role}|>${content}`).join("");
@@ -299,7 +299,7 @@ for (const kind of KINDS) {
       assert.ok(dropped > 0 && dropped % 2 === 0);
       assert.ok(prompt(dropped - 2).length + 40 > 512 && prompt(dropped).length + 40 <= 512);
       assert.deepEqual(core.added[0]?.prompt, prompt(dropped));
-      const [first, ...rest] = await collect(engine, held);
+      const [first, ...rest] = await collect(engine, truncated);
       assert.equal(first?.dropped_messages, dropped);
       assert.ok(rest.every((chunk) => !("dropped_messages" in chunk)));
       const short = await engine.chat.completions.create({
@@ -348,10 +348,10 @@ it("the types are those of OpenAI's client", () => {
   const chunk = undefined as unknown as ChatCompletionChunk;
   const completion = undefined as unknown as Completion;
   // The compiler checks that these requests have the types of OpenAI's client.
-  const theirs = [
+  const typed = [
     chat satisfies OpenAI.ChatCompletion,
     chunk satisfies OpenAI.ChatCompletionChunk,
     completion as Omit<OpenAI.Completion, "choices"> satisfies Omit<OpenAI.Completion, "choices">,
   ];
-  assert.equal(theirs.length, 3);
+  assert.equal(typed.length, 3);
 });

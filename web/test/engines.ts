@@ -51,14 +51,14 @@ export function closeAll(): void {
 function remote(engine: Engine): Engine {
   const scope = new EventTarget();
   serve(engine, scope);
-  const made = connect({
+  const connected = connect({
     postMessage: (data: unknown, ports?: unknown) => {
       const event = new MessageEvent("message", { data, ports: (ports ?? []) as MessagePort[] });
       scope.dispatchEvent(event);
     },
   });
-  opened.push(made);
-  return made;
+  opened.push(connected);
+  return connected;
 }
 
 /** Wait until it has happened, a second at most. */

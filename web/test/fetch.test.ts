@@ -35,18 +35,22 @@ afterEach(closeAll);
 
 for (const kind of KINDS) {
   describe(`OpenAI's client, with an engine ${kind}`, () => {
-    const made = async (...cores: ScriptedCore[]): Promise<OpenAI> =>
+    const create = async (...cores: ScriptedCore[]): Promise<OpenAI> =>
       clientOf(createFetch(await engineOf(kind, ...cores)));
 
     it("has answers, whole and streamed", async () => {
-      const client = await made(new ScriptedCore(writes("the 日本 cat")));
+      const client = await create(new ScriptedCore(writes("the 日本 cat")));
       const request = { model: "small", messages: MESSAGES };
       const { choices, usage } = await client.chat.completions.create(request);
       assert.equal(choices[0]?.message.content, "the 日本 cat");
-      const told = { ...request, stream: true, stream_options: { include_usage: true } } as const;
+      const streaming = {
+        ...request,
+        stream: true,
+        stream_options: { include_usage: true },
+      } as const;
       let text = "";
       let last: OpenAI.CompletionUsage | null | undefined;
-      for await (const chunk of await client.chat.completions.create(told)) {
+      for await (const chunk of await client.chat.completions.create(streaming)) {
         text += chunk.choices[0]?.delta.content ?? "";
         last = chunk.usage;
       }
@@ -57,7 +61,7 @@ for (const kind of KINDS) {
     });
 
     it("has completions, whole and streamed", async () => {
-      const client = await made(new ScriptedCore(writes("the cat")));
+      const client = await create(new ScriptedCore(writes("the cat")));
       const request = { model: "small", prompt: "so", max_tokens: 99 };
       assert.equal((await client.completions.create(request)).choices[0]?.text, "the cat");
       let text = "";
@@ -68,7 +72,7 @@ for (const kind of KINDS) {
     });
 
     it("has embeddings, as numbers and in base64", async () => {
-      const client = await made(new ScriptedCore(writes("a")));
+      const client = await create(new ScriptedCore(writes("a")));
       const request = { model: "small", input: ["the cat", "so"] };
       const encoding_format = "float" as const;
       const plain = await client.embeddings.create({ ...request, encoding_format });
@@ -91,10 +95,10 @@ for (const kind of KINDS) {
         return (asks === 1 ? first : second)(prompt, n, params);
       };
       const core = new ScriptedCore(script, { context: 4096 });
-      const client = await made(core);
-      const asked: unknown[] = [];
+      const client = await create(core);
+      const cities: unknown[] = [];
       const weather = (city: unknown): string => {
-        asked.push(city);
+        cities.push(city);
         return "it rains";
       };
       const parameters = { type: "object", properties: { city: { type: "string" } } };
@@ -108,12 +112,12 @@ for (const kind of KINDS) {
         tools: [tool] as unknown as Parameters<OpenAI.Chat.Completions["runTools"]>[0]["tools"],
       });
       assert.equal(await runner.finalContent(), "rain");
-      assert.deepEqual(asked, ['{"city": "Ulm"}']);
+      assert.deepEqual(cities, ['{"city": "Ulm"}']);
       assert.equal(core.added.length, 2);
     });
 
     it("lists models", async () => {
-      const client = await made(new ScriptedCore(writes("a")), new ScriptedCore(writes("b")));
+      const client = await create(new ScriptedCore(writes("a")), new ScriptedCore(writes("b")));
       const names: string[] = [];
       for await (const { id, object, owned_by: owner } of client.models.list()) {
         assert.deepEqual([object, owner], ["model", "wherry"]);
@@ -128,8 +132,8 @@ for (const kind of KINDS) {
     });
 
     it("gets the server's errors", async () => {
-      const client = await made(new ScriptedCore(writes("a")));
-      const asked = (extra: object): Promise<unknown> =>
+      const client = await create(new ScriptedCore(writes("a")));
+      const ask = (extra: object): Promise<unknown> =>
         client.chat.completions.create({ model: "small", messages: MESSAGES, ...extra });
       const { NotFoundError, BadRequestError } = OpenAI;
       const rows: [object, unknown, string | null, string | null][] = [
@@ -140,9 +144,9 @@ for (const kind of KINDS) {
         [{ audio: {} }, BadRequestError, "audio", "unsupported_parameter"],
         [{ stream: true, top_p: 7 }, BadRequestError, "top_p", null],
       ];
-      for (const [extra, wanted, param, code] of rows) {
-        await assert.rejects(asked(extra), (error: InstanceType<typeof OpenAI.APIError>) => {
-          assert.equal(error.constructor, wanted, String(error));
+      for (const [extra, expected, param, code] of rows) {
+        await assert.rejects(ask(extra), (error: InstanceType<typeof OpenAI.APIError>) => {
+          assert.equal(error.constructor, expected, String(error));
           assert.equal(error.type, "invalid_request_error");
           assert.deepEqual([error.param, error.code], [param, code]);
           return true;
@@ -152,13 +156,13 @@ for (const kind of KINDS) {
 
     it("aborts, before and within an answer", async () => {
       const core = new ScriptedCore(ENDLESS);
-      const client = await made(core);
+      const client = await create(core);
       const request = { model: "small", messages: MESSAGES };
       const controller = new AbortController();
-      const whole = client.chat.completions.create(request, { signal: controller.signal });
+      const pending = client.chat.completions.create(request, { signal: controller.signal });
       await settled(() => core.open === 1);
       controller.abort();
-      await assert.rejects(whole, APIUserAbortError);
+      await assert.rejects(pending, APIUserAbortError);
       await settled(() => core.open === 0);
       const stream = await client.chat.completions.create({ ...request, stream: true });
       for await (const _ of stream) if (core.open === 1) break; // the client aborts
@@ -170,7 +174,7 @@ for (const kind of KINDS) {
 
     it("hears within a stream what has failed", async () => {
       const core = new ScriptedCore(ENDLESS);
-      const client = await made(core);
+      const client = await create(core);
       const request = { model: "small", messages: MESSAGES, stream: true } as const;
       const reading = (async () => {
         for await (const _ of await client.chat.completions.create(request));
@@ -191,12 +195,12 @@ for (const kind of KINDS) {
 }
 
 describe("the fetch of an engine", () => {
-  const made = async (core = new ScriptedCore(writes("a"))): Promise<Fetch> =>
+  const create = async (core = new ScriptedCore(writes("a"))): Promise<Fetch> =>
     createFetch(await engineOf("on this thread", core));
   const chat = { messages: MESSAGES };
 
   it("says what there is, of paths and of methods", async () => {
-    const fetch = await made();
+    const fetch = await create();
     const nowhere = await failureOf(await fetch(...post("/audio/speech", {})));
     assert.equal(nowhere.status, 404);
     assert.match(nowhere.error.message, /no POST \/v1\/audio\/speech .* \/chat\/completions,/);
@@ -212,7 +216,7 @@ describe("the fetch of an engine", () => {
   });
 
   it("takes what fetch takes, and rejects what it rejects", async () => {
-    const fetch = await made();
+    const fetch = await create();
     const request = new Request(...post("/chat/completions", chat));
     assert.equal((await fetch(request)).status, 200);
     assert.equal((await fetch(new URL(`${BASE}/models`))).status, 200);
@@ -222,7 +226,7 @@ describe("the fetch of an engine", () => {
   });
 
   it("refuses bodies that are no request", async () => {
-    const fetch = await made();
+    const fetch = await create();
     const of = async (body: unknown): Promise<Failure> =>
       failureOf(await fetch(...post("/chat/completions", body)));
     for (const body of ["", "{", '{"messages": [}']) {
@@ -237,7 +241,7 @@ describe("the fetch of an engine", () => {
   });
 
   it("ignores fields that it does not know, and says so", async () => {
-    const fetch = await made();
+    const fetch = await create();
     const odd = { ...chat, model: "", größe: 1, banana: 2, nothing: null, store: true };
     const response = await fetch(...post("/chat/completions", odd));
     assert.equal(response.status, 200);

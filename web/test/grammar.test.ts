@@ -62,10 +62,10 @@ describe("structured output", () => {
       type: "function" as const,
       function: { name, parameters },
     }));
-    const asked = { messages: MESSAGES, tools, parallel_tool_calls: false };
-    const some = { ...asked, tool_choice: "required" as const };
+    const base = { messages: MESSAGES, tools, parallel_tool_calls: false };
+    const some = { ...base, tool_choice: "required" as const };
     const dogs = { type: "function" as const, function: { name: "dogs" } };
-    for (const request of [some, { ...asked, tool_choice: dogs }]) {
+    for (const request of [some, { ...base, tool_choice: dogs }]) {
       const { choices } = await engine.chat.completions.create(request);
       const calls = choices[0]?.message.tool_calls ?? [];
       assert.equal(calls.length, 1, JSON.stringify(choices));
@@ -79,17 +79,17 @@ describe("structured output", () => {
 
   it("refuses what would not be enforced, and what is no grammar", async () => {
     const engine = await engineOf(() => 9);
-    const asked = (response_format: object): Promise<ChatCompletion> =>
+    const ask = (response_format: object): Promise<ChatCompletion> =>
       engine.chat.completions.create({ messages: MESSAGES, response_format } as {
         messages: typeof MESSAGES;
       });
     const open = { properties: { tags: { type: "array", contains: { const: 1 } } } };
-    await assert.rejects(asked({ type: "json_schema", json_schema: { schema: open } }), {
+    await assert.rejects(ask({ type: "json_schema", json_schema: { schema: open } }), {
       name: "RequestError",
       message: /properties\.tags\.contains/,
     });
-    await assert.rejects(asked({ type: "grammar", grammar: "root ::= (" }), RequestError);
-    await assert.rejects(asked({ type: "json_schema", json_schema: { schema: { $ref: "#" } } }), {
+    await assert.rejects(ask({ type: "grammar", grammar: "root ::= (" }), RequestError);
+    await assert.rejects(ask({ type: "json_schema", json_schema: { schema: { $ref: "#" } } }), {
       name: "RequestError",
       message: /The schema has no value that is valid/,
     });
@@ -97,14 +97,14 @@ describe("structured output", () => {
 
   it("refuses what is too deep, and goes on", async () => {
     const engine = await engineOf((_, n) => n);
-    const asked = async (response_format: object): Promise<string | null | undefined> => {
+    const ask = async (response_format: object): Promise<string | null | undefined> => {
       const request = { messages: MESSAGES, response_format } as { messages: typeof MESSAGES };
       return (await engine.chat.completions.create(request)).choices[0]?.message.content;
     };
     for (const depth of [1000, 100_000]) {
       const grammar = `root ::= ${"(".repeat(depth)}"a"${")".repeat(depth)}`;
-      await assert.rejects(asked({ type: "grammar", grammar }), RequestError);
-      assert.equal(await asked({ type: "grammar", grammar: 'root ::= "no"' }), "no");
+      await assert.rejects(ask({ type: "grammar", grammar }), RequestError);
+      assert.equal(await ask({ type: "grammar", grammar: 'root ::= "no"' }), "no");
     }
   });
 });

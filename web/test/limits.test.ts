@@ -23,14 +23,14 @@ it("bounds the KV cache by its bytes, and a layer of it by the GPU's largest buf
 
 it("takes the slots of a recurrent state, and its snapshots, from the same bytes", () => {
   const slot = 20 * 2 ** 20;
-  const found = tokens({ kv_per_token: 2 ** 18, slot });
-  assert.ok(found !== undefined);
+  const context = tokens({ kv_per_token: 2 ** 18, slot });
+  assert.ok(context !== undefined);
   const page = 16 * 2 ** 18;
   const fixed = 10 * slot; // of 8 requests, and 2 of snapshots
-  const cache = found * 2 ** 18 * 1.25; // a quarter for snapshots
+  const cache = context * 2 ** 18 * 1.25; // a quarter for snapshots
   assert.ok(fixed + cache <= GIB && fixed + cache + 1.25 * page > GIB);
   // Fewer requests leave more.
-  assert.ok((tokens({ kv_per_token: 2 ** 18, slot }, 4 * GIB, 2) ?? 0) > found);
+  assert.ok((tokens({ kv_per_token: 2 ** 18, slot }, 4 * GIB, 2) ?? 0) > context);
   // A state that takes all leaves the tokens of one request.
   assert.equal(tokens({ kv_per_token: 2 ** 18, slot: GIB }), 2048);
 });

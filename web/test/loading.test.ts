@@ -106,7 +106,7 @@ describe("loading", () => {
     await assert.rejects(engine.load(server.url), ModelError);
     server.stop();
     assert.deepEqual(
-      server.asked.map(({ name }) => name),
+      server.requests.map(({ name }) => name),
       ["wherry.json"], // a folder without weights
     );
   });

@@ -131,7 +131,7 @@ export class FolderServer {
   /** The simulated failures, by file. */
   readonly mischief = new Map<string, Mischief>();
   /** The requests that were received: name of the file and offset. */
-  readonly asked: { name: string; from: number }[] = [];
+  readonly requests: { name: string; from: number }[] = [];
   ranges = true;
   /** Headers of every response. */
   headers: Readonly<Record<string, string>> = {};
@@ -149,10 +149,10 @@ export class FolderServer {
   }
 
   static async start(files: Files): Promise<FolderServer> {
-    const made = new FolderServer(files);
-    await new Promise<void>((resolve) => made.#server.listen(0, "127.0.0.1", resolve));
-    made.url = `http://127.0.0.1:${(made.#server.address() as AddressInfo).port}/`;
-    return made;
+    const server = new FolderServer(files);
+    await new Promise<void>((resolve) => server.#server.listen(0, "127.0.0.1", resolve));
+    server.url = `http://127.0.0.1:${(server.#server.address() as AddressInfo).port}/`;
+    return server;
   }
 
   stop(): void {
@@ -165,7 +165,7 @@ export class FolderServer {
     const bytes = this.files.get(name);
     const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
     const from = this.ranges ? Number(range ?? 0) : 0;
-    this.asked.push({ name, from: Number(range ?? 0) });
+    this.requests.push({ name, from: Number(range ?? 0) });
     const mischief = this.#mischiefFor(name);
     if (!bytes || mischief?.kind === "refuse" || mischief?.kind === "unavailable") {
       response.writeHead(mischief?.kind === "unavailable" ? 503 : 404).end();
@@ -191,9 +191,9 @@ export class FolderServer {
   }
 
   #mischiefFor(name: string): Mischief | undefined {
-    const found = this.mischief.get(name);
-    if (!found || found.times === 0) return undefined;
-    found.times -= 1;
-    return found;
+    const mischief = this.mischief.get(name);
+    if (!mischief || mischief.times === 0) return undefined;
+    mischief.times -= 1;
+    return mischief;
   }
 }

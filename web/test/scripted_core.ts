@@ -108,9 +108,9 @@ export class ScriptedCore implements Core {
   }
 
   abort(id: number): void {
-    const found = this.#requests.findIndex((one) => one.id === id);
-    if (found < 0) throw new CoreError("not_found", `there is no request ${id}`);
-    this.#requests.splice(found, 1);
+    const index = this.#requests.findIndex((one) => one.id === id);
+    if (index < 0) throw new CoreError("not_found", `there is no request ${id}`);
+    this.#requests.splice(index, 1);
     this.#aborted.push({ ...event(id, -1), finish: "abort" });
   }
 
@@ -151,15 +151,15 @@ export class ScriptedCore implements Core {
       token: token + k,
       logprob: -0.5 - k,
     }));
-    const made = {
+    const sampled = {
       ...event(id, token),
       logprob: -0.5,
       top,
       cachedTokens: Math.min(3, prompt.length),
     };
-    if (complete || params.stopIds.includes(token)) return { ...made, finish: "stop" };
-    if (request.sampled === params.maxTokens) return { ...made, finish: "length" };
-    return made;
+    if (complete || params.stopIds.includes(token)) return { ...sampled, finish: "stop" };
+    if (request.sampled === params.maxTokens) return { ...sampled, finish: "length" };
+    return sampled;
   }
 
   /** Return the token, or the next one that the request's mask allows. */

@@ -59,10 +59,10 @@ for (const [name, own] of Object.entries(cases.tokenizers)) {
           .slice(-2)
           .join("")
           .replace(/\uFFFD+$/, "");
-        const wanted = [...pieces.slice(0, -2), rest].filter(Boolean);
+        const expected = [...pieces.slice(0, -2), rest].filter(Boolean);
         assert.deepEqual(
           await streamed(files, prompt, ids),
-          wanted,
+          expected,
           JSON.stringify({ prompt, ids }),
         );
       }

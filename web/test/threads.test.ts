@@ -35,26 +35,26 @@ function instance(module: Uint8Array<ArrayBuffer>, memory: WebAssembly.Memory): 
 
 it("makes of a module for shared memory one for memory that is not, and back", () => {
   const bytes = importing(SHARED);
-  const found = memoryImport(bytes);
-  assert.ok(found);
-  assert.deepEqual([found.initial, found.maximum], [2, 300]);
-  const shared = sharedMemory(found);
+  const memory = memoryImport(bytes);
+  assert.ok(memory);
+  assert.deepEqual([memory.initial, memory.maximum], [2, 300]);
+  const shared = sharedMemory(memory);
   assert.ok(shared);
-  assert.throws(() => instance(bytes, ownMemory(found)), WebAssembly.LinkError);
+  assert.throws(() => instance(bytes, ownMemory(memory)), WebAssembly.LinkError);
   assert.ok(instance(bytes, shared));
-  assert.equal(withSharing(bytes, found, true), bytes);
-  const own = withSharing(bytes, found, false);
-  assert.ok(instance(own, ownMemory(found)));
+  assert.equal(withSharing(bytes, memory, true), bytes);
+  const own = withSharing(bytes, memory, false);
+  assert.ok(instance(own, ownMemory(memory)));
   assert.throws(() => instance(own, shared), WebAssembly.LinkError);
-  assert.deepEqual(withSharing(own, found, true), bytes);
+  assert.deepEqual(withSharing(own, memory, true), bytes);
   assert.deepEqual(bytes, importing(SHARED)); // the original module is unchanged
 });
 
 it("finds no memory in what imports none, and in what is no module", () => {
   const none = Uint8Array.from([0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0]);
   assert.ok(WebAssembly.validate(none));
-  const whole = importing(SHARED);
-  for (const bytes of [none, Uint8Array.from([1]), whole.slice(0, -1), whole.slice(0, 20)]) {
+  const module = importing(SHARED);
+  for (const bytes of [none, Uint8Array.from([1]), module.slice(0, -1), module.slice(0, 20)]) {
     assert.equal(memoryImport(bytes), undefined);
   }
 });

@@ -21,10 +21,10 @@ for (const kind of KINDS) {
         input.map((text) => [encoded(text), true]),
       );
       const signs = input.map((text) => (encoded(text).length % 2 === 0 ? 1 : -1));
-      const wanted = signs.map((sign) => [0.6, 0.8 * sign, 0, 0].map(Math.fround));
+      const expected = signs.map((sign) => [0.6, 0.8 * sign, 0, 0].map(Math.fround));
       assert.deepEqual(
         data.map(({ embedding }) => embedding),
-        wanted,
+        expected,
       );
       const tokens = input.reduce((sum, text) => sum + encoded(text).length, 0);
       assert.deepEqual(usage, { prompt_tokens: tokens, total_tokens: tokens });
@@ -43,10 +43,10 @@ for (const kind of KINDS) {
         [engine.embeddings.create({} as never), "input"],
         [engine.rerank({ query: "a", documents: [] }), "documents"],
       ];
-      for (const [asked, param] of asks) {
+      for (const [pending, param] of asks) {
         const refused = (error: unknown): boolean =>
           error instanceof RequestError && error.param === param;
-        await assert.rejects(asked, refused, param);
+        await assert.rejects(pending, refused, param);
       }
       const cut = await engine.embeddings.create({ input: long, truncate: true });
       assert.equal(cut.usage.prompt_tokens, 512);
@@ -54,10 +54,10 @@ for (const kind of KINDS) {
         [engine.rerank({ query: "a", documents: "b" }), "no_scores"],
         [engine.classify({ input: "a" }), "no_classes"],
       ] as const;
-      for (const [asked, reason] of kinds) {
+      for (const [answer, reason] of kinds) {
         const refused = (error: unknown): boolean =>
           error instanceof RequestError && error.reason === reason;
-        await assert.rejects(asked, refused, reason);
+        await assert.rejects(answer, refused, reason);
       }
     });
 
@@ -66,9 +66,9 @@ for (const kind of KINDS) {
       const engine = await engineOf(kind, core);
       const controller = new AbortController();
       const { signal } = controller;
-      const asked = engine.embeddings.create({ input: ["a", "b"] }, { signal });
+      const pending = engine.embeddings.create({ input: ["a", "b"] }, { signal });
       controller.abort();
-      await assert.rejects(asked, AbortedError);
+      await assert.rejects(pending, AbortedError);
       await settled(() => core.open === 0);
     });
   });

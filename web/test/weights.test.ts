@@ -36,9 +36,9 @@ async function open(options: Partial<CachedFolderOptions> = {}): Promise<ModelFo
   return openCached(await findManifest(server.url, all), all);
 }
 
-async function assertWhole(made: ModelFolder): Promise<void> {
+async function assertComplete(model: ModelFolder): Promise<void> {
   for (const name of [SHARD, "tokenizer.json", "model.wasm"]) {
-    const bytes = await joined(files.get(name)?.length ?? 0, made.stream(name));
+    const bytes = await joined(files.get(name)?.length ?? 0, model.stream(name));
     assert.ok(Buffer.from(bytes).equals(Buffer.from(files.get(name) ?? [])), name);
   }
 }
@@ -46,18 +46,18 @@ async function assertWhole(made: ModelFolder): Promise<void> {
 describe("a folder on a server", () => {
   it("is fetched once and kept", async () => {
     const seen: number[] = [];
-    const made = await open({ progress: (done, total) => seen.push(done / total) });
-    await assertWhole(made);
+    const model = await open({ progress: (done, total) => seen.push(done / total) });
+    await assertComplete(model);
     assert.equal(seen.at(0), 0);
     assert.equal(seen.at(-1), 1);
     assert.deepEqual(
       seen,
       seen.toSorted((a, b) => a - b),
     );
-    server.asked.length = 0;
-    await assertWhole(await open());
+    server.requests.length = 0;
+    await assertComplete(await open());
     assert.deepEqual(
-      server.asked.map(({ name }) => name),
+      server.requests.map(({ name }) => name),
       ["wherry.json"],
     );
   });
@@ -66,7 +66,7 @@ describe("a folder on a server", () => {
     await open();
     server.stop();
     const offline = (): Promise<Response> => Promise.reject(new TypeError("failed to fetch"));
-    await assertWhole(await open({ fetch: offline }));
+    await assertComplete(await open({ fetch: offline }));
   });
 
   it("opens without a network also after variants that were skipped", async () => {
@@ -83,15 +83,15 @@ describe("a folder on a server", () => {
     server.stop();
     const offline = (): Promise<Response> => Promise.reject(new TypeError("failed to fetch"));
     const [kept] = await openSource(urls, undefined, { store, fetch: offline });
-    await assertWhole(kept);
+    await assertComplete(kept);
     await removeKept(store, urls[1] ?? "");
     assert.deepEqual(await store.names("blobs"), []);
   });
 
   it("goes on where a download was cut", async () => {
     server.mischief.set(SHARD, { kind: "cut", after: 6_000_000, times: 1 });
-    await assertWhole(await open());
-    const offsets = server.asked.filter(({ name }) => name === SHARD).map(({ from }) => from);
+    await assertComplete(await open());
+    const offsets = server.requests.filter(({ name }) => name === SHARD).map(({ from }) => from);
     assert.equal(offsets[0], 0);
     assert.equal(offsets.length, 2);
     assert.ok((offsets[1] ?? 0) > 0 && (offsets[1] ?? 0) <= 6_000_000);
@@ -106,21 +106,21 @@ describe("a folder on a server", () => {
       },
     });
     await assert.rejects(stop, { name: "AbortError", code: "aborted" });
-    server.asked.length = 0;
-    await assertWhole(await open());
-    const again = server.asked.find(({ name }) => name === SHARD);
+    server.requests.length = 0;
+    await assertComplete(await open());
+    const again = server.requests.find(({ name }) => name === SHARD);
     assert.equal(again?.from, CHUNK);
   });
 
   it("goes on with servers that know no ranges", async () => {
     server.ranges = false;
     server.mischief.set(SHARD, { kind: "cut", after: 5_000_000, times: 2 });
-    await assertWhole(await open());
+    await assertComplete(await open());
   });
 
   it("fetches a damaged file again, and once only", async () => {
     server.mischief.set(SHARD, { kind: "damage", after: 5_000_000, times: 1 });
-    await assertWhole(await open());
+    await assertComplete(await open());
     server.mischief.set(SHARD, { kind: "damage", after: 7, times: 9 });
     store = new MemoryStore();
     await assert.rejects(open(), (error: DamagedFileError) => {
@@ -158,25 +158,25 @@ describe("a folder on a server", () => {
     const chunks = (await store.names("blobs")).filter((name) => name.includes("/000001-"));
     assert.equal(chunks.length, 1);
     await store.put(chunks[0] ?? "", new Uint8Array(CHUNK));
-    const made = await open();
-    server.asked.length = 0;
-    await assertWhole(made);
-    assert.deepEqual(server.asked, [{ name: SHARD, from: CHUNK }]);
+    const model = await open();
+    server.requests.length = 0;
+    await assertComplete(model);
+    assert.deepEqual(server.requests, [{ name: SHARD, from: CHUNK }]);
   });
 
   it("is tried again when a server has no time, and not where it says no", async () => {
     server.mischief.set(SHARD, { kind: "unavailable", times: 2 });
-    await assertWhole(await open());
+    await assertComplete(await open());
     store = new MemoryStore();
     server.mischief.set(SHARD, { kind: "refuse", times: 9 });
-    server.asked.length = 0;
+    server.requests.length = 0;
     await assert.rejects(open(), (error: DownloadError) => {
       assert.ok(error instanceof DownloadError);
       assert.equal(error.status, 404);
       assert.equal(error.url, server.url + SHARD);
       return true;
     });
-    assert.equal(server.asked.filter(({ name }) => name === SHARD).length, 1);
+    assert.equal(server.requests.filter(({ name }) => name === SHARD).length, 1);
   });
 
   it("is refused before its first byte where it does not fit", async () => {
@@ -191,12 +191,12 @@ describe("a folder on a server", () => {
         return true;
       });
       assert.deepEqual(
-        server.asked.map(({ name }) => name),
+        server.requests.map(({ name }) => name),
         ["wherry.json"],
       );
-      const made = await open();
-      await assertWhole(made);
-      assert.equal(made.kept, false);
+      const model = await open();
+      await assertComplete(model);
+      assert.equal(model.kept, false);
       assert.deepEqual(await store.names("blobs"), []);
     } finally {
       Reflect.deleteProperty(globalThis, "navigator");
@@ -221,9 +221,9 @@ describe("a folder on a server", () => {
           await put(name, value);
         };
         Object.defineProperty(small, "shared", { value: true });
-        const made = await open({ store: small });
-        await assertWhole(made);
-        assert.equal(made.kept, false);
+        const model = await open({ store: small });
+        await assertComplete(model);
+        assert.equal(model.kept, false);
         await assert.rejects(open({ store: small, mustKeep: true }), (error: QuotaError) => {
           assert.match(
             error.message,
@@ -294,7 +294,7 @@ describe("a folder that was picked", () => {
   };
 
   it("is read where it lies", async () => {
-    await assertWhole(await openPicked("mine", picked()));
+    await assertComplete(await openPicked("mine", picked()));
   });
 
   it("is refused with all that is wrong", async () => {
@@ -310,10 +310,10 @@ describe("a folder that was picked", () => {
   it("is refused at the end of a file that has changed", async () => {
     const bytes = files.get(SHARD)?.slice() ?? new Uint8Array();
     bytes[77] = (bytes[77] ?? 0) ^ 1;
-    const made = await openPicked(
+    const model = await openPicked(
       "mine",
       picked((all) => all.set(SHARD, new Blob([bytes]))),
     );
-    await assert.rejects(joined(LENGTH, made.stream(SHARD)), DamagedFileError);
+    await assert.rejects(joined(LENGTH, model.stream(SHARD)), DamagedFileError);
   });
 });

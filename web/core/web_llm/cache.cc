@@ -178,13 +178,13 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
 
 class Pages : public tvm::runtime::vm::KVState {
  public:
-  explicit Pages(ffi::ObjectPtr<PagesInOrder> made) : KVState(std::move(made)) {}
+  explicit Pages(ffi::ObjectPtr<PagesInOrder> pages) : KVState(std::move(pages)) {}
 };
 
 const PagesInOrder* pages_of(const ffi::ObjectRef& cache) {
-  const auto* found = cache.as<PagesInOrder>();
-  if (found == nullptr) TVM_FFI_THROW(TypeError) << "not a cache of this library";
-  return found;
+  const auto* pages = cache.as<PagesInOrder>();
+  if (pages == nullptr) TVM_FFI_THROW(TypeError) << "not a cache of this library";
+  return pages;
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ void widen(const uint8_t* from, uint8_t* to, size_t n) {
   for (size_t i = n; i-- > 0;) {
     uint16_t half;
     std::memcpy(&half, from + 2 * i, sizeof half);
-    const uint32_t whole = static_cast<uint32_t>(half) << 16;
-    std::memcpy(to + 4 * i, &whole, sizeof whole);
+    const uint32_t widened = static_cast<uint32_t>(half) << 16;
+    std::memcpy(to + 4 * i, &widened, sizeof widened);
   }
 }
 
@@ -58,16 +58,16 @@ void decode_storage(Tensor to, TVMFFIByteArray* from, std::string format, std::s
 Tensor concatenated(const std::vector<Tensor>& parts) {
   int64_t rows = 0;
   for (const Tensor& part : parts) rows += part->shape[0];
-  Tensor whole = Tensor::Empty({rows, parts[0]->shape[1]}, parts[0]->dtype, parts[0]->device);
+  Tensor joined = Tensor::Empty({rows, parts[0]->shape[1]}, parts[0]->dtype, parts[0]->device);
   uint64_t at = 0;
   for (const Tensor& part : parts) {
-    DLTensor to = *whole.operator->();
+    DLTensor to = *joined.operator->();
     to.shape = part->shape;
     to.byte_offset = at;
     Tensor::CopyFromTo(part.operator->(), &to);
     at += ffi::GetDataSize(*part.operator->());
   }
-  return whole;
+  return joined;
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ export class App {
   rendered(json: string): string {
     const { exports } = this.#program;
     return decoded(
-      this.#told(json, (at, length, n) => exports.wherry_page_rendered(at, length, n)),
+      this.#withText(json, (at, length, n) => exports.wherry_page_rendered(at, length, n)),
     );
   }
 
@@ -199,7 +199,7 @@ export class App {
   encode(text: string, { addSpecialTokens = true } = {}): Int32Array {
     const { exports } = this.#program;
     const special = addSpecialTokens ? 1 : 0;
-    const bytes = this.#told(text, (at, length, n) =>
+    const bytes = this.#withText(text, (at, length, n) =>
       exports.wherry_page_encoded(at, length, special, n),
     );
     return new Int32Array(bytes.buffer);
@@ -229,7 +229,7 @@ export class App {
   }
 
   /** Call a function of the module with a text; return a copy of its result. */
-  #told(
+  #withText(
     text: string,
     call: (at: number, length: number, n: number) => number,
   ): Uint8Array<ArrayBuffer> {

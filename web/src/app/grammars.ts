@@ -117,11 +117,11 @@ function maskOf({ exports, heap }: Program<Exports>, mask: number): CoreMask {
   let place = 0; // buffer for bits or tokens in the module's memory, which release() frees
   let bytes = 0;
   /** Return the buffer, enlarged to `wanted` bytes if necessary. */
-  const room = (wanted: number): number => {
-    if (wanted <= bytes) return place;
+  const room = (required: number): number => {
+    if (required <= bytes) return place;
     exports.wherry_page_free(place);
-    place = exports.wherry_page_allocate(wanted);
-    bytes = place === 0 ? 0 : wanted;
+    place = exports.wherry_page_allocate(required);
+    bytes = place === 0 ? 0 : required;
     if (place === 0) throw new Error("no memory for a mask");
     return place;
   };

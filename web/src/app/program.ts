@@ -29,16 +29,16 @@ export class Program<Exports extends ProgramExports> {
     module: WebAssembly.Module,
     imports: (heap: () => Heap) => WebAssembly.Imports,
   ): Promise<Program<Exports>> {
-    let made: Program<Exports> | undefined;
+    let program: Program<Exports> | undefined;
     const heap = (): Heap => {
-      if (!made) throw new Error("the module has no memory yet");
-      return made.heap;
+      if (!program) throw new Error("the module has no memory yet");
+      return program.heap;
     };
     const all = importsOf(module, imports(heap), heap, Date.now);
     const { exports } = await WebAssembly.instantiate(module, all);
-    made = new Program(exports as unknown as Exports);
-    made.exports._initialize();
-    return made;
+    program = new Program(exports as unknown as Exports);
+    program.exports._initialize();
+    return program;
   }
 
   /** Run `call` with an allocator of arguments in the module's memory, and free them afterwards. */

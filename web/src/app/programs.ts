@@ -19,10 +19,10 @@ function once(
 ): Promise<WebAssembly.Module> {
   const known = programs.get(name);
   if (known) return known;
-  const made = script().then(compiled);
-  programs.set(name, made);
-  made.catch(() => programs.delete(name)); // so that the next call tries again
-  return made;
+  const loading = script().then(compiled);
+  programs.set(name, loading);
+  loading.catch(() => programs.delete(name)); // so that the next call tries again
+  return loading;
 }
 
 /** Compile a module that is gzipped and encoded in base64, while it is decompressed. */

@@ -199,16 +199,16 @@ class WasmCore implements Core {
 
   private collect(): CoreEvent[] {
     const { exports, heap } = this.instance;
-    const found: CoreEvent[] = [];
+    const collected: CoreEvent[] = [];
     let n: number;
     do {
       this.instance.check(
         exports.wherry_engine_collect(this.engine, this.events, EVENTS, this.count),
       );
       n = heap.view().getUint32(this.count, true);
-      found.push(...readEvents(this.instance, this.events, n));
+      collected.push(...readEvents(this.instance, this.events, n));
     } while (n === EVENTS);
-    return found;
+    return collected;
   }
 
   private usable(): Instance {

@@ -64,7 +64,7 @@ export class Gpu implements GpuCalls {
   }
 
   /** Return bytes that were read back; implements {@link GpuCalls}. */
-  found(from: number, offset: number, bytes: number): Uint8Array | undefined {
+  result(from: number, offset: number, bytes: number): Uint8Array | undefined {
     return this.results.get(keyOf(from, offset, bytes));
   }
 

@@ -11,7 +11,7 @@ export interface GpuCalls {
   largest(): number;
   record(command: Exclude<Command, { kind: "launch" }>): void;
   /** Return bytes that were read back; undefined: they have not arrived yet. */
-  found(from: number, offset: number, bytes: number): Uint8Array | undefined;
+  result(from: number, offset: number, bytes: number): Uint8Array | undefined;
   /**
    * Define a kernel and return its handle. `written` tells for each buffer whether the kernel
    * writes it.
@@ -54,9 +54,9 @@ function bufferImports(gpu: GpuCalls, heap: () => Heap): WebAssembly.ModuleImpor
     start: (from: number, fromAt: number, bytes: number) =>
       gpu.record({ kind: "read", from, fromOffset: fromAt >>> 0, bytes: bytes >>> 0 }),
     read: (from: number, fromAt: number, at: number, bytes: number) => {
-      const found = gpu.found(from, fromAt >>> 0, bytes >>> 0);
-      if (found === undefined) return 0;
-      heap().bytes(at, found.length).set(found);
+      const result = gpu.result(from, fromAt >>> 0, bytes >>> 0);
+      if (result === undefined) return 0;
+      heap().bytes(at, result.length).set(result);
       return 1;
     },
   };

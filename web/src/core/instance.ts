@@ -158,14 +158,14 @@ interface Compiled {
 }
 
 async function compile(bytes: Uint8Array<ArrayBuffer>, share: boolean): Promise<Compiled> {
-  const wanted = memoryImport(bytes);
+  const imported = memoryImport(bytes);
   try {
-    if (wanted === undefined) {
+    if (imported === undefined) {
       return { module: await WebAssembly.compile(bytes), memory: undefined, shared: false };
     }
-    const shared = share && canShareMemory() ? sharedMemory(wanted) : undefined;
-    const module = await WebAssembly.compile(withSharing(bytes, wanted, shared !== undefined));
-    return { module, memory: shared ?? ownMemory(wanted), shared: shared !== undefined };
+    const shared = share && canShareMemory() ? sharedMemory(imported) : undefined;
+    const module = await WebAssembly.compile(withSharing(bytes, imported, shared !== undefined));
+    return { module, memory: shared ?? ownMemory(imported), shared: shared !== undefined };
   } catch (thrown) {
     throw unusable(thrown);
   }

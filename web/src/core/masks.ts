@@ -42,9 +42,9 @@ export class Masks {
         this.guard(() => (this.of(id).accept(token) === true ? 1 : 0)),
       forced: (id: number, tokens: number, cap: number) =>
         this.guard(() => {
-          const found = Array.from(this.of(id).forced?.(cap) ?? []).slice(0, cap);
-          this.heap().ints(tokens, found.length).set(found);
-          return found.length;
+          const ids = Array.from(this.of(id).forced?.(cap) ?? []).slice(0, cap);
+          this.heap().ints(tokens, ids.length).set(ids);
+          return ids.length;
         }),
       error: (_id: number, text: number, cap: number) =>
         this.heap().writeText(this.reason, text, cap),

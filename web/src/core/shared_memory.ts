@@ -94,10 +94,10 @@ export function withSharing(
   shared: boolean,
 ): Uint8Array<ArrayBuffer> {
   const flags = bytes[at] ?? 0;
-  const wanted = shared ? flags | SHARED : flags & ~SHARED;
-  if (wanted === flags) return bytes;
+  const required = shared ? flags | SHARED : flags & ~SHARED;
+  if (required === flags) return bytes;
   const changed = bytes.slice();
-  changed[at] = wanted;
+  changed[at] = required;
   return changed;
 }
 

@@ -53,9 +53,9 @@ class GpuSink implements Sink {
       data.set(this.rest);
       data.set(piece, this.rest.length);
     }
-    const whole = data.length - (data.length % 4);
-    this.rest = data.slice(whole);
-    this.upload(data.subarray(0, whole));
+    const aligned = data.length - (data.length % 4);
+    this.rest = data.slice(aligned);
+    this.upload(data.subarray(0, aligned));
   }
 
   end(): void {

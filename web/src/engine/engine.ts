@@ -21,12 +21,12 @@ export interface RequestOptions {
 }
 
 /** An endpoint for requests of one kind, with the interface of OpenAI's client. */
-export interface Endpoint<Request, Whole, Chunk> {
+export interface Endpoint<Request, Complete, Chunk> {
   /** Request an answer in chunks. Leaving the loop over them aborts the request. */
   create(request: Request & { stream: true }, options?: RequestOptions): Promise<Answer<Chunk>>;
   /** Request a whole answer. */
-  create(request: Request & { stream?: false | null }, options?: RequestOptions): Promise<Whole>;
-  create(request: Request, options?: RequestOptions): Promise<Whole | Answer<Chunk>>;
+  create(request: Request & { stream?: false | null }, options?: RequestOptions): Promise<Complete>;
+  create(request: Request, options?: RequestOptions): Promise<Complete | Answer<Chunk>>;
 }
 
 /** The endpoint for embeddings, with the interface of OpenAI's client. */

@@ -23,8 +23,8 @@ export async function requestAdapter(): Promise<GPUAdapter | undefined> {
 export function missingFeatures(manifest: Manifest, adapter: GPUAdapter | undefined): string[] {
   if (manifest.target.name !== "webgpu") return [];
   if (!adapter) return ["webgpu"];
-  const wanted = manifest.target.device_features ?? [];
-  const missing = wanted.filter((feature) => !adapter.features.has(feature));
+  const required = manifest.target.device_features ?? [];
+  const missing = required.filter((feature) => !adapter.features.has(feature));
   const limits = Object.entries(manifest.target.device_limits ?? {});
   const tooLow = limits.filter(([name, value]) => value > (limitOf(adapter, name) ?? 0));
   return [...missing, ...tooLow.map(([name]) => name)];

@@ -176,8 +176,8 @@ export class MLCEngine implements Engine {
   #model(named: string | null | undefined): LoadedModel {
     const name = named === "" ? undefined : (named ?? undefined); // as clients leave it out
     const names = [...this.#models.keys()];
-    const wanted = name ?? (names.length === 1 ? names[0] : undefined);
-    const model = wanted === undefined ? undefined : this.#models.get(wanted);
+    const chosen = name ?? (names.length === 1 ? names[0] : undefined);
+    const model = chosen === undefined ? undefined : this.#models.get(chosen);
     if (model) return model;
     const known = names.length > 0 ? `Loaded are: ${names.join(", ")}` : "None is loaded";
     const what = name === undefined ? "Say which model" : `There is no model ${name}`;
@@ -185,14 +185,14 @@ export class MLCEngine implements Engine {
     throw new RequestError(`${what}. ${known}.`, { param: "model", reason });
   }
 
-  #endpoint<Request extends RequestParams, Whole, Chunk>(
+  #endpoint<Request extends RequestParams, Complete, Chunk>(
     kind: "chat" | "completion",
-  ): Endpoint<Request, Whole, Chunk> {
+  ): Endpoint<Request, Complete, Chunk> {
     const create = async (request: Request, options?: RequestOptions): Promise<unknown> => {
       const running = await this.#ask(kind, request, options);
-      return request.stream ? answerOf(chunks(running), running) : whole(running);
+      return request.stream ? answerOf(chunks(running), running) : completed(running);
     };
-    return { create } as Endpoint<Request, Whole, Chunk>;
+    return { create } as Endpoint<Request, Complete, Chunk>;
   }
 
   async #numbers<Answer>(
@@ -200,7 +200,7 @@ export class MLCEngine implements Engine {
     request: EmbeddingRequest | RerankRequest | ClassifyRequest,
     options?: RequestOptions,
   ): Promise<Answer> {
-    return (await whole(await this.#ask(kind, request, options))) as Answer;
+    return (await completed(await this.#ask(kind, request, options))) as Answer;
   }
 
   async #ask(
@@ -239,14 +239,14 @@ async function* chunks(running: Running): AsyncGenerator<unknown, void, undefine
 
 /** A generator that was never read runs no cleanup, so `return` must end its request. */
 function answerOf(
-  made: AsyncGenerator<unknown, void, undefined>,
+  generator: AsyncGenerator<unknown, void, undefined>,
   running: Running,
 ): Answer<unknown> {
   return {
-    next: () => made.next(),
+    next: () => generator.next(),
     return: () => {
       running.close();
-      return made.return();
+      return generator.return();
     },
     [Symbol.asyncIterator]() {
       return this;
@@ -254,7 +254,7 @@ function answerOf(
   };
 }
 
-async function whole(running: Running): Promise<unknown> {
+async function completed(running: Running): Promise<unknown> {
   try {
     const [{ value } = { value: {} }] = await running.next();
     return value;

@@ -64,7 +64,7 @@ export class ModelApp {
     const queue = new EventQueue<Piece>();
     let wrong: WherryError | undefined;
     this.#queues.add(queue);
-    const asked = this.#app.ask(json, (text, last, thrown) => {
+    const added = this.#app.ask(json, (text, last, thrown) => {
       const value: unknown = JSON.parse(text);
       const error = thrown instanceof WherryError ? thrown : errorOf(value);
       if (last) this.#queues.delete(queue);
@@ -73,7 +73,7 @@ export class ModelApp {
     });
     const close = (): void => {
       signal?.removeEventListener("abort", aborted);
-      if (this.#queues.delete(queue)) void asked.then((id) => this.#app.end(id));
+      if (this.#queues.delete(queue)) void added.then((id) => this.#app.end(id));
       queue.fail(new AbortedError()); // for a reader that still waits
     };
     const aborted = (): void => {
@@ -81,7 +81,7 @@ export class ModelApp {
       close();
     };
     signal?.addEventListener("abort", aborted, { once: true });
-    await asked;
+    await added;
     if (wrong) {
       close();
       throw wrong;

@@ -19,7 +19,7 @@ export function nextTask(): Promise<void> {
 }
 
 function opened(): MessageChannel {
-  const made = new MessageChannel();
-  made.port1.onmessage = () => waiting.shift()?.();
-  return made;
+  const created = new MessageChannel();
+  created.port1.onmessage = () => waiting.shift()?.();
+  return created;
 }

@@ -70,12 +70,12 @@ async function firstThatRuns(
 ): Promise<readonly [ModelFolder, readonly string[]]> {
   const missing = new Set<string>();
   for (const url of urls) {
-    const found = await findManifest(url, options);
-    deviceOf(found.manifest, url);
-    const here = missingFeatures(found.manifest, adapter);
-    if (here.length === 0) return [await openCached(found, options), [...missing]];
+    const located = await findManifest(url, options);
+    deviceOf(located.manifest, url);
+    const here = missingFeatures(located.manifest, adapter);
+    if (here.length === 0) return [await openCached(located, options), [...missing]];
     for (const feature of here) missing.add(feature);
-    await skipVariant(found, options.store);
+    await skipVariant(located, options.store);
   }
   throw missingError([...missing]);
 }

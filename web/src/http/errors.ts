@@ -14,14 +14,14 @@ export class ApiError extends Error {
   }
 
   /** @param known the existing paths, without the base. */
-  static unknownPath(asked: string, known: readonly string[]): ApiError {
-    const message = `There is no ${asked} in a page. There are: ${known.join(", ")}.`;
+  static unknownPath(route: string, known: readonly string[]): ApiError {
+    const message = `There is no ${route} in a page. There are: ${known.join(", ")}.`;
     return new ApiError(404, "not_found", message);
   }
 
   /** @param allowed the methods of the path. */
-  static wrongMethod(asked: string, allowed: string): ApiError {
-    const message = `${asked}: the method is not allowed; use ${allowed}`;
+  static wrongMethod(route: string, allowed: string): ApiError {
+    const message = `${route}: the method is not allowed; use ${allowed}`;
     return new ApiError(405, "method_not_allowed", message, { Allow: allowed });
   }
 }

@@ -7,7 +7,7 @@ import type { ClassifyRequest, EmbeddingRequest, RerankRequest } from "../reques
 import { eventsOf } from "./events.js";
 
 /** The arguments of a handler. */
-export interface Asked {
+export interface Call {
   readonly engine: Engine;
   readonly request: Request;
   /** Aborts the request. */
@@ -15,33 +15,33 @@ export interface Asked {
   /** The creation time that responses state for models, in seconds since 1970. */
   readonly created: number;
 }
-export type Handler = (asked: Asked) => Promise<Response>;
+export type Handler = (call: Call) => Promise<Response>;
 /** The handlers of one path, by HTTP method. */
 type Routes = Readonly<Partial<Record<string, Handler>>>;
 
 const ROUTES: Readonly<Partial<Record<string, Routes>>> = {
   "/models": { GET: models },
   "/chat/completions": {
-    POST: (asked) => answer("chat", asked.engine.chat.completions, asked),
+    POST: (call) => answer("chat", call.engine.chat.completions, call),
   },
-  "/completions": { POST: (asked) => answer("completion", asked.engine.completions, asked) },
+  "/completions": { POST: (call) => answer("completion", call.engine.completions, call) },
   "/embeddings": {
-    POST: (asked) =>
-      numbers("embedding", asked, ({ embeddings }, body, options) =>
+    POST: (call) =>
+      numbers("embedding", call, ({ embeddings }, body, options) =>
         embeddings.create(body as EmbeddingRequest, options),
       ),
   },
   "/rerank": {
-    POST: (asked) =>
-      numbers("rerank", asked, (engine, body, options) => {
+    POST: (call) =>
+      numbers("rerank", call, (engine, body, options) => {
         const { truncate, ...request } = body as RerankRequest;
         // texts that are too long are cut unless the request says otherwise, as in `wherry serve`
         return engine.rerank({ ...request, truncate: truncate ?? true }, options);
       }),
   },
   "/classify": {
-    POST: (asked) =>
-      numbers("classify", asked, (engine, body, options) =>
+    POST: (call) =>
+      numbers("classify", call, (engine, body, options) =>
         engine.classify(body as ClassifyRequest, options),
       ),
   },
@@ -58,7 +58,7 @@ export function routesOf(path: string): { routes: Routes; known: readonly string
   return { routes, known: KNOWN };
 }
 
-async function models({ engine, created }: Asked): Promise<Response> {
+async function models({ engine, created }: Call): Promise<Response> {
   const data = (await engine.models()).map((model) => described(model, created));
   return Response.json({ object: "list", data });
 }
@@ -68,8 +68,8 @@ function modelOf(encoded: string): Handler {
   return async ({ engine, created }) => {
     const name = decoded(encoded);
     const all = await engine.models();
-    const found = all.find((model) => model.name === name);
-    if (found) return Response.json(described(found, created));
+    const match = all.find((model) => model.name === name);
+    if (match) return Response.json(described(match, created));
     const names = all.map((model) => model.name).join(", ") || "none";
     const message = `There is no model ${name}. Loaded are: ${names}.`;
     throw new RequestError(message, { param: "model", reason: "model_not_found" });
@@ -92,21 +92,21 @@ function described({ name, context }: ModelInfo, created: number): object {
 }
 
 /** Run a completion; respond with a stream if the request has `stream`, else with one object. */
-async function answer<Body, Whole extends object, Chunk>(
+async function answer<Body, Complete extends object, Chunk>(
   kind: "chat" | "completion",
-  endpoint: Endpoint<Body, Whole, Chunk>,
-  { request, signal }: Asked,
+  endpoint: Endpoint<Body, Complete, Chunk>,
+  { request, signal }: Call,
 ): Promise<Response> {
   const { body, headers } = await read(kind, request);
-  const made = await endpoint.create(body as Body, { signal });
-  if (Symbol.asyncIterator in made) return eventsOf(made, signal, headers);
-  return Response.json(made, headers && { headers });
+  const completion = await endpoint.create(body as Body, { signal });
+  if (Symbol.asyncIterator in completion) return eventsOf(completion, signal, headers);
+  return Response.json(completion, headers && { headers });
 }
 
 /** Run a request for numbers. */
 async function numbers(
   kind: RequestKind,
-  { engine, request, signal }: Asked,
+  { engine, request, signal }: Call,
   run: (engine: Engine, body: object, options: RequestOptions) => Promise<object>,
 ): Promise<Response> {
   const { body, headers } = await read(kind, request);

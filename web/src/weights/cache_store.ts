@@ -28,8 +28,8 @@ export class CacheStore implements ByteStore {
   }
 
   async get(name: string): Promise<Uint8Array | undefined> {
-    const found = await this.#cache.match(PREFIX + name);
-    return found && new Uint8Array(await found.arrayBuffer());
+    const match = await this.#cache.match(PREFIX + name);
+    return match && new Uint8Array(await match.arrayBuffer());
   }
 
   async put(name: string, value: Uint8Array): Promise<void> {

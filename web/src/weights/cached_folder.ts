@@ -1,7 +1,7 @@
 /** A compiled folder on a web server, whose downloaded files are stored in the browser. */
 import { DamagedFileError, DownloadError } from "../errors.js";
 import type { ByteStore } from "./byte_store.js";
-import { download, downloadWhole, type FetchOptions } from "./download.js";
+import { download, downloadSmall, type FetchOptions } from "./download.js";
 import { filesRead, joined, type ModelFolder, recordOf } from "./folder.js";
 import { CHUNK, KeptFile } from "./kept_file.js";
 import { type FileRecord, MANIFEST, type Manifest, parseManifest } from "./manifest.js";
@@ -27,7 +27,7 @@ export interface CachedFolderOptions extends FetchOptions {
 }
 
 /** A manifest, and the address at which it was found. */
-export interface FoundManifest {
+export interface LocatedManifest {
   readonly manifest: Manifest;
   /** Address of the folder, which ends with "/". */
   readonly base: string;
@@ -42,11 +42,11 @@ export interface FoundManifest {
 export async function findManifest(
   url: string,
   options: CachedFolderOptions,
-): Promise<FoundManifest> {
+): Promise<LocatedManifest> {
   const base = url.endsWith("/") ? url : `${url}/`;
   let bytes: Uint8Array;
   try {
-    bytes = await downloadWhole(base + MANIFEST, options);
+    bytes = await downloadSmall(base + MANIFEST, options);
   } catch (error) {
     const offline = error instanceof DownloadError && error.status === undefined;
     const kept = offline ? await keptManifest(options.store, base) : undefined;
@@ -60,8 +60,8 @@ export async function findManifest(
  * Store the manifest of a variant that this device cannot run, so that it is known without a
  * network, too.
  */
-export async function skipVariant(found: FoundManifest, store: ByteStore): Promise<void> {
-  await keepManifest(new SpillStore(store), found.base, found.bytes);
+export async function skipVariant(located: LocatedManifest, store: ByteStore): Promise<void> {
+  await keepManifest(new SpillStore(store), located.base, located.bytes);
 }
 
 /**
@@ -71,7 +71,7 @@ export async function skipVariant(found: FoundManifest, store: ByteStore): Promi
  * @throws DownloadError, DamagedFileError, AbortedError; QuotaError if `mustKeep` is set
  */
 export async function openCached(
-  { manifest, base, bytes }: FoundManifest,
+  { manifest, base, bytes }: LocatedManifest,
   options: CachedFolderOptions,
 ): Promise<ModelFolder> {
   const store = options.mustKeep ? options.store : new SpillStore(options.store);
@@ -175,21 +175,21 @@ class CachedFolder implements ModelFolder {
   /** Download the rest of a file; false if its hash differs from the manifest's. */
   async #fetchRest(name: string, record: FileRecord): Promise<boolean> {
     const kept = this.#kept(record);
-    const whole = await hasher();
+    const hash = await hasher();
     let at = 0;
     for await (const chunk of kept.chunks()) {
-      whole.update(chunk);
+      hash.update(chunk);
       at += chunk.byteLength;
     }
     const pieces = download(this.source + name, record.size, at, this.#options);
     for await (const chunk of inChunks(pieces, (bytes) => {
       this.#report(bytes);
     })) {
-      whole.update(chunk);
+      hash.update(chunk);
       await kept.put(at, chunk);
       at += chunk.byteLength;
     }
-    return whole.digest() === record.sha256;
+    return hash.digest() === record.sha256;
   }
 
   #kept(record: FileRecord): KeptFile {

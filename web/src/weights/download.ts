@@ -3,7 +3,7 @@ import { AbortedError, DamagedFileError, DownloadError, throwIfAborted } from ".
 const ATTEMPTS = 5; // maximum number of failed attempts in a row
 const FIRST_WAIT = 250; // milliseconds before the second attempt; doubled for each further one
 
-const MOST_WHOLE = 16 << 20; // bytes of a manifest
+const MAX_SMALL = 16 << 20; // bytes of a manifest
 
 /** Options of downloading a folder's files. */
 export interface FetchOptions {
@@ -50,10 +50,10 @@ export async function* download(
  *
  * @throws DamagedFileError if the file has more than `most` bytes; DownloadError, AbortedError
  */
-export async function downloadWhole(
+export async function downloadSmall(
   url: string,
   options: FetchOptions,
-  most = MOST_WHOLE,
+  most = MAX_SMALL,
 ): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let size = 0;

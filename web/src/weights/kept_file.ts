@@ -49,8 +49,8 @@ export class KeptFile {
     for (const [index, name] of names.entries()) {
       if (index * CHUNK < from) continue;
       const chunk = await this.#store.get(name);
-      const whole = chunk && name.endsWith(await sha256(chunk));
-      if (!whole || chunk.byteLength !== this.#lengthOf(index)) {
+      const intact = chunk && name.endsWith(await sha256(chunk));
+      if (!intact || chunk.byteLength !== this.#lengthOf(index)) {
         for (const rest of names.slice(index)) await this.#store.remove(rest);
         return;
       }

@@ -47,10 +47,10 @@ export async function keepManifest(
   bytes: Uint8Array,
 ): Promise<void> {
   const name = await recordName(url);
-  const found = await read(store, name);
+  const existing = await read(store, name);
   const manifest = new TextDecoder().decode(bytes);
-  if (found?.manifest === manifest) return;
-  const record: ModelRecord = { url, used: found?.used ?? 0, manifest };
+  if (existing?.manifest === manifest) return;
+  const record: ModelRecord = { url, used: existing?.used ?? 0, manifest };
   await store.put(name, new TextEncoder().encode(JSON.stringify(record)));
 }
 
@@ -62,11 +62,11 @@ export async function keptManifest(store: ByteStore, url: string): Promise<Uint8
 
 /** List all stored models, the most recently used first. */
 export async function keptModels(store: ByteStore): Promise<KeptModel[]> {
-  const found: KeptModel[] = [];
+  const models: KeptModel[] = [];
   for (const { record, manifest } of await used(store)) {
     const files = [...filesRead(manifest).values()];
     const kept = await Promise.all(files.map((file) => new KeptFile(store, file).bytesKept()));
-    found.push({
+    models.push({
       url: record.url,
       name: manifest.name,
       bytes: kept.reduce((sum, bytes) => sum + bytes, 0),
@@ -74,7 +74,7 @@ export async function keptModels(store: ByteStore): Promise<KeptModel[]> {
       used: record.used,
     });
   }
-  return found.sort((a, b) => b.used - a.used);
+  return models.sort((a, b) => b.used - a.used);
 }
 
 /** Remove a model, and all files that no other model uses. */
@@ -106,15 +106,15 @@ async function used(store: ByteStore): Promise<Kept[]> {
 }
 
 async function all(store: ByteStore): Promise<Kept[]> {
-  const found: Kept[] = [];
+  const kept: Kept[] = [];
   for (const name of await store.names(RECORDS)) {
     const record = await read(store, name);
     const manifest = record && (await manifestOf(record));
-    if (manifest) found.push({ record, manifest });
+    if (manifest) kept.push({ record, manifest });
     // the record is damaged or of another version, so nothing can read it
     else await store.remove(name);
   }
-  return found;
+  return kept;
 }
 
 async function manifestOf(record: ModelRecord): Promise<Manifest | undefined> {

@@ -62,14 +62,14 @@ export class OpfsStore implements ByteStore {
   async names(path: string): Promise<string[]> {
     const { folder, last } = await this.#place(path);
     const top = await folder?.getDirectoryHandle(last).catch(missing);
-    const found: string[] = [];
-    if (top) await collect(top, path, found);
-    return found.sort();
+    const paths: string[] = [];
+    if (top) await collect(top, path, paths);
+    return paths.sort();
   }
 
   /** Remove a new file that was never written: it has a name and no bytes. */
   async #removeEmpty(folder: FileSystemDirectoryHandle | undefined, last: string): Promise<void> {
-    const file = await folder?.getFileHandle(last).then((found) => found.getFile(), missing);
+    const file = await folder?.getFileHandle(last).then((handle) => handle.getFile(), missing);
     if (file?.size === 0) await folder?.removeEntry(last).catch(missing);
   }
 
@@ -90,11 +90,11 @@ export class OpfsStore implements ByteStore {
 async function collect(
   folder: FileSystemDirectoryHandle,
   path: string,
-  found: string[],
+  paths: string[],
 ): Promise<void> {
   for await (const [name, entry] of folder.entries()) {
-    if (entry.kind === "file") found.push(`${path}/${name}`);
-    else await collect(entry, `${path}/${name}`, found);
+    if (entry.kind === "file") paths.push(`${path}/${name}`);
+    else await collect(entry, `${path}/${name}`, paths);
   }
 }
 

@@ -49,9 +49,9 @@ export function filesOfList(list: Iterable<File>): PickedFiles {
 
 function checkSizes(manifest: Manifest, files: PickedFiles): void {
   const problems = Object.entries(manifest.files).flatMap(([name, { size }]) => {
-    const found = files.get(name)?.size;
-    if (found === undefined) return [{ name, text: `${name} is missing` }];
-    return found === size ? [] : [{ name, text: `${name} has ${found} bytes, not ${size}` }];
+    const actual = files.get(name)?.size;
+    if (actual === undefined) return [{ name, text: `${name} is missing` }];
+    return actual === size ? [] : [{ name, text: `${name} has ${actual} bytes, not ${size}` }];
   });
   const [first] = problems;
   if (first) {
@@ -84,15 +84,15 @@ class PickedFolder implements ModelFolder {
 
   async *stream(name: string): AsyncGenerator<Uint8Array, void, undefined> {
     const expected = recordOf(this.manifest, name);
-    const made = await hasher();
+    const hash = await hasher();
     const reader = this.#files.get(name)?.stream().getReader();
     for (;;) {
       const part = await reader?.read();
       if (!part || part.done) break;
-      made.update(part.value);
+      hash.update(part.value);
       yield part.value;
     }
-    if (made.digest() !== expected.sha256) {
+    if (hash.digest() !== expected.sha256) {
       throw new DamagedFileError(name, `${name} has changed: its SHA-256 differs`);
     }
   }

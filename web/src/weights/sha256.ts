@@ -11,10 +11,10 @@ export interface Hasher {
 
 /** Create a hasher; the browser's own function needs all bytes at once, too many for a model. */
 export async function hasher(): Promise<Hasher> {
-  const made = await createSHA256();
+  const hash = await createSHA256();
   return {
-    update: (piece) => void made.update(piece),
-    digest: () => made.digest("hex"),
+    update: (piece) => void hash.update(piece),
+    digest: () => hash.digest("hex"),
   };
 }
 
@@ -23,9 +23,9 @@ export async function sha256(bytes: Uint8Array): Promise<string> {
   // Pages on http:// have no crypto.subtle, except on localhost.
   const { subtle } = platform.crypto;
   if (!subtle) {
-    const made = await hasher();
-    made.update(bytes);
-    return made.digest();
+    const hash = await hasher();
+    hash.update(bytes);
+    return hash.digest();
   }
   const digest = await subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>);
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -190,14 +190,14 @@ class PortEngine implements RemoteEngine {
     for (const { reject } of waiting) reject(error);
   }
 
-  #endpoint<Request extends { stream?: boolean | null }, Whole, Chunk>(
+  #endpoint<Request extends { stream?: boolean | null }, Complete, Chunk>(
     call: "chat" | "completion",
-  ): Endpoint<Request, Whole, Chunk> {
+  ): Endpoint<Request, Complete, Chunk> {
     const create = (request: Request, { signal }: RequestOptions = {}): Promise<unknown> => {
-      const made = { call, request } as unknown as Call;
-      return request.stream ? this.#stream(made, signal) : this.#call(made, { signal });
+      const message = { call, request } as unknown as Call;
+      return request.stream ? this.#stream(message, signal) : this.#call(message, { signal });
     };
-    return { create } as Endpoint<Request, Whole, Chunk>;
+    return { create } as Endpoint<Request, Complete, Chunk>;
   }
 
   async #call(
@@ -282,13 +282,13 @@ class PortEngine implements RemoteEngine {
         signal,
       );
     });
-    const made = chunksOf(queue);
+    const chunks = chunksOf(queue);
     const answer: Answer<unknown> = {
-      next: () => made.next(),
+      next: () => chunks.next(),
       return: () => {
         if (this.#waiting.delete(id)) this.#abort(id);
         queue.push("end"); // for a reader that still waits
-        return made.return(undefined);
+        return chunks.return(undefined);
       },
       [Symbol.asyncIterator]: () => answer,
     };

@@ -36,16 +36,16 @@ export class DemoPage {
   ): Promise<DemoPage> {
     const context = await browser.newContext({ viewport: WIDE, colorScheme: "light", ...options });
     await context.addInitScript(hear);
-    const made = new DemoPage(context, await context.newPage());
-    await made.page.goto(url);
-    return made;
+    const page = new DemoPage(context, await context.newPage());
+    await page.page.goto(url);
+    return page;
   }
 
   /** Open another tab of the same person. */
   static async beside({ context }: DemoPage, url: string): Promise<DemoPage> {
-    const made = new DemoPage(context, await context.newPage());
-    await made.page.goto(url);
-    return made;
+    const page = new DemoPage(context, await context.newPage());
+    await page.page.goto(url);
+    return page;
   }
 
   async ready(): Promise<void> {

@@ -65,9 +65,9 @@ async function removedInUse(url: string): Promise<number[]> {
   for (const part of parts.slice(0, -1)) folder = await folder.getDirectoryHandle(part);
   const file = await folder.getFileHandle(parts.at(-1) ?? "");
   const writable = await file.createWritable();
-  const held = (await removed(url)).length;
+  const inUse = (await removed(url)).length;
   await writable.close();
-  return [held, (await removed(url)).length];
+  return [inUse, (await removed(url)).length];
 }
 
 async function engineIn(place: Place): Promise<RemoteEngine | MLCEngine> {
@@ -117,7 +117,7 @@ async function heardByClient(place: Place, engine: Engine, content: string): Pro
   return [choices[0]?.message.content ?? "", streamed ?? "", `${status} ${code}`];
 }
 
-interface Told {
+interface Report {
   texts: string[];
   streamed: string;
   json: string;
@@ -136,40 +136,40 @@ async function answer(
   url: string,
   contents: readonly string[],
   limits: EngineConfig = {},
-): Promise<Told> {
+): Promise<Report> {
   const engine = await engineIn(place);
   const { threads } = await engine.load(url, { name: "demo", limits });
-  const asked = (content: string): { messages: { role: "user"; content: string }[] } => ({
+  const chat = (content: string): { messages: { role: "user"; content: string }[] } => ({
     messages: [{ role: "user", content }],
   });
   const options = { temperature: 0, max_tokens: 24 };
-  const whole = await Promise.all(
-    contents.map((content) => engine.chat.completions.create({ ...asked(content), ...options })),
+  const complete = await Promise.all(
+    contents.map((content) => engine.chat.completions.create({ ...chat(content), ...options })),
   );
   let streamed = "";
-  const first = { ...asked(contents[0] ?? ""), ...options, stream: true as const };
+  const first = { ...chat(contents[0] ?? ""), ...options, stream: true as const };
   for await (const { choices } of await engine.chat.completions.create(first)) {
     streamed += choices[0]?.delta.content ?? "";
   }
-  const long = { ...asked("Tell me a story."), ignore_eos: true, stream: true as const };
+  const long = { ...chat("Tell me a story."), ignore_eos: true, stream: true as const };
   for await (const _ of await engine.chat.completions.create(long)) break;
-  const held = await engine.chat.completions.create({
-    ...asked("What is two plus three?"),
+  const constrained = await engine.chat.completions.create({
+    ...chat("What is two plus three?"),
     ...options,
     response_format: { type: "json_schema", json_schema: { schema: SCHEMA } },
   });
   let refused = "";
   try {
-    await engine.chat.completions.create({ ...asked("x"), temperature: 9 });
+    await engine.chat.completions.create({ ...chat("x"), temperature: 9 });
   } catch (error) {
     refused = (error as Error).name;
   }
   const client = await heardByClient(place, engine, contents[0] ?? "");
-  await engine.chat.completions.create({ ...asked("x"), max_tokens: 1 });
+  await engine.chat.completions.create({ ...chat("x"), max_tokens: 1 });
   const { openRequests, pagesTotal, pagesFree } = await engine.stats();
   await engine.dispose();
-  const texts = whole.map(({ choices }) => choices[0]?.message.content ?? "");
-  const json = held.choices[0]?.message.content ?? "";
+  const texts = complete.map(({ choices }) => choices[0]?.message.content ?? "");
+  const json = constrained.choices[0]?.message.content ?? "";
   const left = openRequests + pagesTotal - pagesFree;
   return { texts, streamed, json, left, refused, threads, client };
 }

@@ -14,7 +14,7 @@ export async function holdSteps(page: Page, steps: number): Promise<() => Promis
   return () => release(worker);
 }
 
-interface Held {
+interface Gated {
   release?: () => void;
 }
 
@@ -26,12 +26,12 @@ function hold(left: number): void {
     if (args[0] !== undefined || left-- > 0) post.apply(this, args);
     else waiting.push(this);
   });
-  (globalThis as Held).release = () => {
+  (globalThis as Gated).release = () => {
     Reflect.set(prototype, "postMessage", post);
     for (const port of waiting) post.call(port, undefined);
   };
 }
 
 function release(worker: Worker): Promise<void> {
-  return worker.evaluate(() => (globalThis as Held).release?.());
+  return worker.evaluate(() => (globalThis as Gated).release?.());
 }

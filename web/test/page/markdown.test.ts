@@ -19,12 +19,12 @@ declare const markdown: Shown;
 
 let browser: Browser;
 let page: Page;
-const asked: string[] = [];
+const urls: string[] = [];
 
 before(async () => {
   browser = await launched();
   page = await browser.newPage();
-  page.on("request", (request) => asked.push(request.url()));
+  page.on("request", (request) => urls.push(request.url()));
   await page.setContent("<!doctype html><title>t</title><div id=box></div>");
   await page.addScriptTag({ content: SCRIPT });
 });
@@ -42,12 +42,12 @@ function shown(texts: readonly string[]): Promise<(readonly [string, string])[]>
           "",
         );
     return given.map((text) => {
-      const whole = document.createElement("div");
-      new markdown.MarkdownView(whole).show(text);
+      const complete = document.createElement("div");
+      new markdown.MarkdownView(complete).show(text);
       const growing = document.createElement("div");
       const view = new markdown.MarkdownView(growing);
       for (let end = 1; end <= text.length; end += 1) view.show(text.slice(0, end));
-      return [plain(whole), plain(growing)] as const;
+      return [plain(complete), plain(growing)] as const;
     });
   }, texts);
 }
@@ -115,10 +115,10 @@ const CASES: Readonly<Record<string, string>> = {
 
 describe("Markdown", () => {
   it("is shown, and the same when it grows", async () => {
-    const found = await shown(Object.keys(CASES));
+    const rendered = await shown(Object.keys(CASES));
     for (const [at, [text, expected]] of Object.entries(CASES).entries()) {
-      assert.equal(found[at]?.[0], expected, text);
-      assert.equal(found[at]?.[1], expected, `growing: ${text}`);
+      assert.equal(rendered[at]?.[0], expected, text);
+      assert.equal(rendered[at]?.[1], expected, `growing: ${text}`);
     }
   });
 
@@ -136,9 +136,9 @@ describe("Markdown", () => {
       "\\lim_{x \\to 0} \\hat{y}":
         '<munder><mo>lim</mo><mrow><mi>x</mi><mo>→</mo><mn>0</mn></mrow></munder><mover accent="true"><mi>y</mi><mo>^</mo></mover>',
     };
-    const found = await shown(Object.keys(cases).map((text) => `$${text}$`));
+    const rendered = await shown(Object.keys(cases).map((text) => `$${text}$`));
     for (const [at, [text, expected]] of Object.entries(cases).entries()) {
-      const inside = found[at]?.[0].replace(
+      const inside = rendered[at]?.[0].replace(
         /^<p><math>(?:<mrow>(?!<mo>[([]))?|(?<!\])(?:<\/mrow>)?<\/math><\/p>$/g,
         "",
       );
@@ -158,8 +158,8 @@ describe("Markdown", () => {
       "$\\begin{constructor}a\\end{constructor}$ $\\constructor \\toString \\__proto__$ &constructor;",
       '<a href="https://evil.example">x</a><style>*{display:none}</style><form action=https://evil.example><base href=//evil.example>',
     ];
-    asked.length = 0;
-    const found = await page.evaluate((texts) => {
+    urls.length = 0;
+    const rendered = await page.evaluate((texts) => {
       const box = document.createElement("div");
       document.body.append(box);
       new markdown.MarkdownView(box).show(texts.join("\n\n"));
@@ -180,25 +180,25 @@ describe("Markdown", () => {
     );
     const MATHS = new Set("math mrow mi mo mn mtext mspace msub msup".split(" "));
     assert.deepEqual(
-      found.tags.filter((tag) => !TAGS.has(tag) && !MATHS.has(tag)),
+      rendered.tags.filter((tag) => !TAGS.has(tag) && !MATHS.has(tag)),
       [],
     );
     assert.deepEqual(
-      found.attributes.filter((name) => /^on|^src|style|action|srcdoc/.test(name)),
+      rendered.attributes.filter((name) => /^on|^src|style|action|srcdoc/.test(name)),
       [],
     );
-    assert.ok(found.links.length >= 3);
-    for (const [href, rel, target] of found.links) {
+    assert.ok(rendered.links.length >= 3);
+    for (const [href, rel, target] of rendered.links) {
       assert.match(href ?? "", /^(https?|mailto):/);
       assert.deepEqual([rel, target], ["noopener noreferrer nofollow", "_blank"]);
     }
-    assert.match(found.text, /<script>pwned = 1<\/script>/);
-    assert.ok(!found.pwned);
-    assert.deepEqual(asked, []);
+    assert.match(rendered.text, /<script>pwned = 1<\/script>/);
+    assert.ok(!rendered.pwned);
+    assert.deepEqual(urls, []);
   });
 
   it("draws each line once while a text grows", async () => {
-    const made = await page.evaluate(() => {
+    const counts = await page.evaluate(() => {
       let count = 0;
       const { prototype } = Document;
       const create = Reflect.get(prototype, "createElement") as (...args: unknown[]) => unknown;
@@ -222,15 +222,15 @@ describe("Markdown", () => {
         const text = Array.from({ length: lines }, (_, at) => one[at % one.length]).join("\n");
         const list = Array.from({ length: lines }, (_, at) => `- item *${at}*`).join("\n");
         const before = count;
-        for (const whole of [text, list]) {
+        for (const content of [text, list]) {
           const view = new markdown.MarkdownView(document.createElement("div"));
-          for (let end = 7; end < whole.length + 7; end += 7) view.show(whole.slice(0, end));
+          for (let end = 7; end < content.length + 7; end += 7) view.show(content.slice(0, end));
         }
         return count - before;
       };
       return [counted(200), counted(800)];
     });
-    const [few = 0, many = 0] = made;
+    const [few = 0, many = 0] = counts;
     assert.ok(few > 200 && many < 4.2 * few, `${few} elements, ${many} for four times the lines`);
   });
 

@@ -111,10 +111,10 @@ it("starts again", async () => {
 
 it("is open to all", async () => {
   await page.evaluate(axe.source);
-  const found = await page.evaluate(async () => {
+  const violations = await page.evaluate(async () => {
     const { axe: tool } = globalThis as unknown as { axe: typeof axe };
     return (await tool.run()).violations.map(({ id }) => id);
   });
-  assert.deepEqual(found, []);
+  assert.deepEqual(violations, []);
   assert.deepEqual(wrong, []);
 });

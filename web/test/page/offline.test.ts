@@ -75,18 +75,18 @@ it("opens, answers, and has its conversation without a server", async () => {
 it("loads in one tab at a time, and says so in the other", async () => {
   server.mischief.set(SHARD, { kind: "stall", after: 1000, times: 1 });
   const first = await DemoPage.open(browser, server.url);
-  await until(() => server.asked.some(({ name }) => name === SHARD));
+  await until(() => server.requests.some(({ name }) => name === SHARD));
   const second = await DemoPage.beside(first, server.url);
   await second.page.waitForSelector(".loading-card:has-text('Another tab')");
   await second.shot("another-tab");
   assert.deepEqual(await second.violations(), []);
-  assert.equal(server.asked.filter(({ name }) => name === SHARD).length, 1);
+  assert.equal(server.requests.filter(({ name }) => name === SHARD).length, 1);
   await first.page.close();
   await second.ready();
   assert.match(await second.ask("What is the capital of France?"), /Paris/);
   const third = await DemoPage.beside(second, server.url);
   await third.ready();
-  assert.equal(server.asked.filter(({ name }) => name === SHARD).length, 2);
+  assert.equal(server.requests.filter(({ name }) => name === SHARD).length, 2);
   await second.context.close();
 });
 

@@ -84,7 +84,7 @@ function call<Name extends keyof Harness>(
 const fetched = (): ReturnType<Harness["fetched"]> => call("fetched", server.url);
 
 function offsets(): number[] {
-  return server.asked.filter(({ name }) => name === SHARD).map(({ from }) => from);
+  return server.requests.filter(({ name }) => name === SHARD).map(({ from }) => from);
 }
 
 /** Disable OPFS writes, as in browsers that cannot write private files from a page. */
@@ -132,14 +132,14 @@ for (const store of ["opfs", "cache"] as const) {
       const both = [fetched()];
       page = first;
       both.push(fetched());
-      const whole = { store, wrong: [] };
-      assert.deepEqual(await Promise.all(both), [whole, whole]);
+      const intact = { store, wrong: [] };
+      assert.deepEqual(await Promise.all(both), [intact, intact]);
       assert.deepEqual(offsets(), [0]);
     });
 
     it("needs the network once; what the disk has damaged is fetched again; is removed", async () => {
       await fetched();
-      server.asked.length = 0;
+      server.requests.length = 0;
       await show();
       assert.deepEqual(await fetched(), { store, wrong: [] });
       assert.deepEqual(offsets(), []);
@@ -170,17 +170,17 @@ describe("an engine", () => {
 
   for (const place of ["page", "worker", "shared worker", "service worker"] as const) {
     it(`answers in a ${place}`, async () => {
-      const found = await call("answer", place, `${server.url}models/demo/`, CONTENTS);
-      assert.equal(found.texts[0], "Paris.");
-      assert.match(found.texts[1] ?? "", /five/i);
-      assert.equal(found.streamed, found.texts[0]);
-      const [whole, streamed, refused] = found.client;
-      assert.deepEqual([whole, streamed], [found.texts[0], found.texts[0]]);
+      const report = await call("answer", place, `${server.url}models/demo/`, CONTENTS);
+      assert.equal(report.texts[0], "Paris.");
+      assert.match(report.texts[1] ?? "", /five/i);
+      assert.equal(report.streamed, report.texts[0]);
+      const [complete, streamed, refused] = report.client;
+      assert.deepEqual([complete, streamed], [report.texts[0], report.texts[0]]);
       assert.equal(refused, "404 model_not_found");
-      assert.match(found.json, /^\{"n": [45]\}$/);
-      assert.equal(found.left, 0);
-      assert.equal(found.refused, "RequestError");
-      assert.equal(found.threads, 1);
+      assert.match(report.json, /^\{"n": [45]\}$/);
+      assert.equal(report.left, 0);
+      assert.equal(report.refused, "RequestError");
+      assert.equal(report.threads, 1);
     });
   }
 });

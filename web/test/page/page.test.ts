@@ -121,9 +121,9 @@ describe("the page", () => {
 
   it("queues a message while the model loads", async () => {
     let go: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => (go = resolve));
+    const gate = new Promise<void>((resolve) => (go = resolve));
     await context.route("**/models/**", async (route) => {
-      await held;
+      await gate;
       await route.continue();
     });
     await page.evaluate(() =>

@@ -89,24 +89,24 @@ after(async () => {
 });
 
 async function open(): Promise<Page> {
-  const made = await context.newPage();
-  made.setDefaultTimeout(20_000);
-  made.on("pageerror", (error) => wrong.push(error.message));
-  made.on("console", (message) => {
+  const opened = await context.newPage();
+  opened.setDefaultTimeout(20_000);
+  opened.on("pageerror", (error) => wrong.push(error.message));
+  opened.on("console", (message) => {
     if (message.type() === "error") wrong.push(message.text());
   });
-  await made.goto(url);
-  await made.waitForFunction(() => document.title !== "Wherry");
-  return made;
+  await opened.goto(url);
+  await opened.waitForFunction(() => document.title !== "Wherry");
+  return opened;
 }
 
 async function ask(text: string): Promise<void> {
   await page.fill("#text", text);
   await page.press("#text", "Enter");
-  await asked();
+  await requestArrived();
 }
 
-async function asked(): Promise<void> {
+async function requestArrived(): Promise<void> {
   while (!running) await new Promise((soon) => setTimeout(soon, 5));
 }
 
@@ -145,7 +145,7 @@ describe("the page of the server", () => {
     end();
     await showsExactly(first, SEEN, "Copy Another answer", await note("7 tokens"));
     await page.getByRole("button", { name: "Another answer" }).click();
-    await asked();
+    await requestArrived();
     say("Two.");
     end();
     const firstNote = await note("7 tokens");
@@ -181,7 +181,7 @@ describe("the page of the server", () => {
     await edit.first().click();
     await page.locator(".edit textarea").fill("How many legs?");
     await page.keyboard.press("Enter");
-    await asked();
+    await requestArrived();
     assert.ok(await page.locator(".mine .icon").isDisabled());
     say(CODE);
     end();

@@ -34,9 +34,9 @@ export function smallTargets(page: Page): Promise<string[]> {
 /** Return the accessibility violations of a page. */
 export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
-  const found = await page.evaluate(async () => {
+  const results = await page.evaluate(async () => {
     const { axe: tool } = globalThis as unknown as { axe: typeof axe };
     return (await tool.run()).violations;
   });
-  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+  return results.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }

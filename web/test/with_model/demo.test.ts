@@ -44,11 +44,11 @@ it("knows what Python's engine knows", async () => {
 
 it("answers several at once as one by one, and finds prefixes", async () => {
   const contents = ["Count from one to ten.", "What is two plus three?", "Who are you?"];
-  const asked = (content: string): Promise<ChatCompletion> =>
+  const askEngine = (content: string): Promise<ChatCompletion> =>
     ask({ messages: [{ role: "user", content }], max_tokens: 24 });
   const alone: ChatCompletion[] = [];
-  for (const content of contents) alone.push(await asked(content));
-  const together = await Promise.all(contents.map(asked));
+  for (const content of contents) alone.push(await askEngine(content));
+  const together = await Promise.all(contents.map(askEngine));
   const text = ({ choices }: ChatCompletion): string | null | undefined =>
     choices[0]?.message.content;
   assert.deepEqual(together.map(text), alone.map(text));
