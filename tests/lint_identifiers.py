@@ -59,6 +59,7 @@ ENFORCED: tuple[str, ...] = (
     "tests/runtime/",
     "tests/support/",
     "tests/targets/",
+    "tests/web/",
     "web/",
 )
 # Names that are not ours to choose, or are public and stay, with the reason; one that means

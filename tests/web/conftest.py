@@ -107,14 +107,14 @@ def native():
             for i, (prompt, params) in enumerate(requests):
                 core.add(i, prompt, params)
             core.start()
-            told, left = [[] for _ in requests], len(requests)
+            outputs, left = [[] for _ in requests], len(requests)
             while left:
                 for event in core.wait_events(60_000):
                     assert event.finish != Finish.ERROR, event
                     if event.token >= 0 and (logprobs or not event.prompt):
-                        told[event.id].append(event.logprob if logprobs else event.token)
+                        outputs[event.id].append(event.logprob if logprobs else event.token)
                     left -= event.finish != Finish.RUNNING
-            return told
+            return outputs
         finally:
             core.close()
 
@@ -134,8 +134,8 @@ def wheel(tools, tmp_path_factory):
             command, cwd=ROOT / "web" / "python", capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, done.stderr
-    (made,) = out.glob("*.whl")
-    return made
+    (wheel_file,) = out.glob("*.whl")
+    return wheel_file
 
 
 @pytest.fixture(scope="session")

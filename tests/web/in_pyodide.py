@@ -24,11 +24,11 @@ engine = AsyncMLCEngine(
     "/models/demo", progress=lambda what, done, total: phases.add(what), **given["engine"]
 )
 async with engine:
-    whole = await asyncio.gather(
+    complete = await asyncio.gather(
         *(engine.completions.create(prompt=prompt, logprobs=1, **greedy) for prompt in prompts)
     )
-    out["together"] = [answer.choices[0].text for answer in whole]
-    out["dumped"] = whole[0].model_dump()
+    out["together"] = [answer.choices[0].text for answer in complete]
+    out["dumped"] = complete[0].model_dump()
     streamed = []
     async for chunk in await engine.completions.create(prompt=prompts[1], stream=True, **greedy):
         streamed.append(chunk.choices[0].text)
@@ -73,8 +73,8 @@ async with engine:
     out["dimensions"] = await failure(engine.embeddings.create(input="a", dimensions=-1))
 out["phases"] = sorted(phases)
 async with AsyncMLCEngine("/models/embedder", **given["engine"]) as embedder:
-    found = await embedder.embeddings.create(input=given["texts"], dimensions=8)
-    out["embeddings"] = found.model_dump()
+    embedded = await embedder.embeddings.create(input=given["texts"], dimensions=8)
+    out["embeddings"] = embedded.model_dump()
 Path("/models/none").mkdir()
 Path("/models/none/wherry.json").write_text("{}")
 none = AsyncMLCEngine("/models/none")

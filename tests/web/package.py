@@ -47,22 +47,22 @@ def run(*command: str, cwd: Path = WEB, timeout: float = 600, **env: str) -> str
 
 def compiled() -> Path:
     """web/build: the package and its tests as JavaScript; made once for all processes."""
-    made = WEB / "build"
-    stamp = made / ".made-of"
+    output = WEB / "build"
+    stamp = output / ".made-of"
     tops = ("src", "demo", "markdown", "test")
     sources = [f for top in tops for f in sorted((WEB / top).rglob("*.ts"))]
     states = [(str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in sources]
     now = hashlib.sha256(json.dumps(states).encode()).hexdigest()
-    made.mkdir(exist_ok=True)
-    with FileLock(made.with_suffix(".lock")):
+    output.mkdir(exist_ok=True)
+    with FileLock(output.with_suffix(".lock")):
         stale = not stamp.is_file() or stamp.read_text() != now
-        for old in made.iterdir() if stale else ():  # of sources that are gone, too
+        for old in output.iterdir() if stale else ():  # of sources that are gone, too
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         run("node", "scripts/programs.js")
         if stale:
             run(tool("tsc"), "--noEmit", "false", "--outDir", "build", "--sourceMap")
             stamp.write_text(now)
-    return made
+    return output
 
 
 def tool(name: str) -> str:

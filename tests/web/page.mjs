@@ -63,16 +63,16 @@ async function embeddings({ prompts }) {
 /** Of all tokens of the longest prompt, and of some that follow. */
 async function logprobs(core, given) {
   const tokens = Int32Array.from(given.prompts.at(-1));
-  const asked = { temperature: 0, maxTokens: given.few, topLogprobs: 1, promptLogprobs: 0 };
-  core.add(60, tokens, { ...core.paramsDefault(), ...asked });
-  const found = [];
+  const params = { temperature: 0, maxTokens: given.few, topLogprobs: 1, promptLogprobs: 0 };
+  core.add(60, tokens, { ...core.paramsDefault(), ...params });
+  const values = [];
   for (let left = 1; left > 0; ) {
     for (const event of await core.step()) {
-      if (event.token >= 0) found.push(event.logprob);
+      if (event.token >= 0) values.push(event.logprob);
       if (event.finish !== undefined) left--;
     }
   }
-  return found;
+  return values;
 }
 
 async function answer(given) {

@@ -38,13 +38,13 @@ async function answers(fetch, request) {
   return events.map((event) => JSON.parse(event));
 }
 
-const told = [];
+const answered = [];
 for (const group of JSON.parse(readFileSync(0, "utf8"))) {
   const engine = await scripted(group);
   const fetch = createFetch(engine);
   // A model's name is the request's to choose, as in apps; here it chooses among those loaded.
   const sent = group.requests.map(({ model: _, ...request }) => request);
-  told.push(await Promise.all(sent.map((request) => answers(fetch, request))));
+  answered.push(await Promise.all(sent.map((request) => answers(fetch, request))));
   await engine.dispose();
 }
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(answered));

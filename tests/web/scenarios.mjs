@@ -11,14 +11,14 @@ function greedy(core, tokens) {
  * `onStep` is called after each step with its number.
  */
 export async function run(core, requests, onStep = () => undefined) {
-  const told = requests.map(() => ({ tokens: [], prompt: [], finish: "", cached: 0 }));
+  const outputs = requests.map(() => ({ tokens: [], prompt: [], finish: "", cached: 0 }));
   requests.forEach(({ tokens, params, mask }, id) =>
     core.add(id, Int32Array.from(tokens), params, mask),
   );
   for (let step = 0, left = requests.length; left > 0; step++) {
     if (step > 5000) throw new Error("no end of it");
     for (const event of await core.step()) {
-      const one = told[event.id];
+      const one = outputs[event.id];
       one.cached = event.cachedTokens;
       if (event.token >= 0) (event.prompt ? one.prompt : one.tokens).push(event.token);
       if (event.finish === undefined) continue;
@@ -28,7 +28,7 @@ export async function run(core, requests, onStep = () => undefined) {
     }
     onStep(step);
   }
-  return told;
+  return outputs;
 }
 
 function failure(call) {

@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.nightly]
 PROGRAM = Path(__file__).parent / "bundled"
 PAGE = '<!doctype html><meta charset="utf-8">{}<script type="module" src="/built/main.js"></script>'
 MODULE = "H4sIA"  # how the modules of the app begin: gzip in base64
-TOLD = {
+EXPECTED = {
     "said": "Paris.",
-    "held": '{"n": 5}',
+    "constrained": '{"n": 5}',
     "refused": "DownloadError",  # also where names are made short
 }
 
@@ -115,7 +115,7 @@ def test_a_bundler_takes_the_package_as_it_is(name, packed, answers, tmp_path):
     command, *rest = bundler.command
     run(str(tmp_path / "node_modules" / ".bin" / command), *rest, cwd=tmp_path)
     built = tmp_path / "built"
-    assert answers(built, PAGE.format("")) == {"page": TOLD, "worker": TOLD}
+    assert answers(built, PAGE.format("")) == {"page": EXPECTED, "worker": EXPECTED}
     has = {path.name for path in built.rglob("*.js") if MODULE in path.read_text()}
     assert has, "no file has the modules of the app"
     assert "main.js" not in has
@@ -128,7 +128,7 @@ def test_a_page_without_a_bundler(packed, answers, tmp_path):
     shutil.copy(PROGRAM / "main.js", built)
     names = {"wherry": "/built/wherry.js", "wherry/worker": "/built/wherry.js"}
     html = PAGE.format(f'<script type="importmap">{json.dumps({"imports": names})}</script>')
-    assert answers(built, html) == {"page": TOLD, "worker": TOLD}
+    assert answers(built, html) == {"page": EXPECTED, "worker": EXPECTED}
     has = {path.name for path in built.glob("*.js") if MODULE in path.read_text()}
     assert has == {"app.js", "grammar.js"}
     assert (tmp_path / "package" / "LICENSE").read_bytes() == (WEB.parent / "LICENSE").read_bytes()

@@ -62,4 +62,4 @@ def test_users_find_their_own_page_before_the_design(chromium, site):
     (worker,) = (site / "assets" / "javascripts" / "workers").glob("search.*.js")
     given = {"worker": f"/site/{worker.relative_to(site).as_posix()}", "words": list(WORDS)}
     pages = browser.answer_of({"site": site}, given, 60, PAGE.encode())
-    assert {word: found[0] for word, found in pages.items()} == WORDS, json.dumps(pages, indent=1)
+    assert {word: hits[0] for word, hits in pages.items()} == WORDS, json.dumps(pages, indent=1)

@@ -19,12 +19,12 @@ VIEWS, THEMES, SIZES = ("chat", "engine"), ("light", "dark"), ("wide", "phone")
 @pytest.fixture(scope="module")
 def place(tools, page, tmp_path_factory):
     """A site with the demo model for CPUs."""
-    made = tmp_path_factory.mktemp("site")
-    folder = made / "models" / "demo"
+    folder_of_site = tmp_path_factory.mktemp("site")
+    folder = folder_of_site / "models" / "demo"
     ensure_artifact("demo", target="wasm", out=folder)
-    site.copy_page(made)
-    site.write_index(made, {"models/demo/": folder})
-    return made
+    site.copy_page(folder_of_site)
+    site.write_index(folder_of_site, {"models/demo/": folder})
+    return folder_of_site
 
 
 def test_its_own_tests(compiled):

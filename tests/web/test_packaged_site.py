@@ -32,12 +32,12 @@ def packaged(tools, page, tmp_path_factory):
 
 
 @contextmanager
-def plainly_served(place: Path, asked: list[str]) -> Iterator[str]:
+def plainly_served(place: Path, paths: list[str]) -> Iterator[str]:
     """Python's own server of files: no ranges, no headers; what it was asked for."""
 
     class Handler(SimpleHTTPRequestHandler):
         def log_request(self, code: object = "-", size: object = "-") -> None:
-            asked.append(self.path)
+            paths.append(self.path)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(place)))
     Thread(target=server.serve_forever, daemon=True).start()
@@ -49,14 +49,14 @@ def plainly_served(place: Path, asked: list[str]) -> Iterator[str]:
 
 
 def test_the_page_answers_on_a_gpu(compiled, chromium, packaged):
-    asked: list[str] = []
+    paths: list[str] = []
     SHOTS.mkdir(parents=True, exist_ok=True)
-    with plainly_served(packaged, asked) as url:
+    with plainly_served(packaged, paths) as url:
         test = compiled / "test" / "page" / "gpu.test.js"
         env = {"WHERRY_SITE": url, "WHERRY_SHOTS": str(SHOTS), "CHROMIUM": chromium}
         run("node", "--test", str(test), **env)
-    weights = {path for path in asked if "params_shard" in path}
+    weights = {path for path in paths if "params_shard" in path}
     # SwiftShader has no 16-bit floats: of that variant the manifest was read, and nothing else.
     assert {path.rsplit("/", 1)[0] for path in weights} == {f"/{ADDRESS.format('q4f32_1')}"}
-    assert f"/{ADDRESS.format('q4f16_1')}/wherry.json" in asked
+    assert f"/{ADDRESS.format('q4f16_1')}/wherry.json" in paths
     assert {path.stem for path in SHOTS.iterdir()} >= {"gpu-chat", "gpu-engine"}

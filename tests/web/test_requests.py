@@ -31,7 +31,7 @@ LEFT_OUT = [*guided_cases.ANSWERS, {"prompt": "", **GREEDY}]
 FREE = [request for request in ANSWERS if request not in LEFT_OUT]
 
 
-def told(compiled: Path, groups: list[dict[str, Any]]) -> Any:
+def answers_of_page(compiled: Path, groups: list[dict[str, Any]]) -> Any:
     """What requests.mjs says of groups of requests."""
     done = subprocess.run(
         ["node", str(PROGRAM), str(compiled)],
@@ -71,18 +71,18 @@ def page(compiled):
     """What the page answers: to FREE, ERRORS and STREAMS."""
     model = ScriptedModel(STORY)
     rows = [*FREE, *ERRORS, *map(streamed, STREAMS)]
-    (found,) = told(compiled, [{**model_of(STORY, model), "requests": rows}])
+    (replies,) = answers_of_page(compiled, [{**model_of(STORY, model), "requests": rows}])
     model.close()
-    answers, rest = found[: len(FREE)], found[len(FREE) :]
+    answers, rest = replies[: len(FREE)], replies[len(FREE) :]
     return {"answers": answers, "errors": rest[: len(ERRORS)], "streams": rest[len(ERRORS) :]}
 
 
 @pytest.mark.parametrize("i", range(len(FREE)))
 def test_answers_are_pythons(page, engine, i):
-    (found,) = page["answers"][i]
-    assert "error" not in found, found
+    (answer,) = page["answers"][i]
+    assert "error" not in answer, answer
     # JavaScript's objects have names like "0" first: of top_logprobs the order is another.
-    assert json.loads(fixed(found)) == json.loads(answered(engine, unnamed(FREE[i])))
+    assert json.loads(fixed(answer)) == json.loads(answered(engine, unnamed(FREE[i])))
 
 
 @pytest.mark.parametrize("i", range(len(STREAMS)))
@@ -92,16 +92,16 @@ def test_streams_are_pythons(page, engine, i):
 
 @pytest.mark.parametrize("i", range(len(ERRORS)))
 def test_errors_mean_what_pythons_do(page, engine, i):
-    (found,) = page["errors"][i]
-    assert meaning(found) == meaning(refused(engine, unnamed(ERRORS[i])))
+    (answer,) = page["errors"][i]
+    assert meaning(answer) == meaning(refused(engine, unnamed(ERRORS[i])))
 
 
 @pytest.fixture(scope="module")
 def models():
     """Python's models of CHATS."""
-    made = [ScriptedModel(case) for case in CHATS]
-    yield made
-    for model in made:
+    scripted = [ScriptedModel(case) for case in CHATS]
+    yield scripted
+    for model in scripted:
         model.close()
 
 
@@ -112,16 +112,16 @@ def chats(compiled, models):
         {**model_of(case, model), "requests": [case["request"], streamed(case["request"])]}
         for case, model in zip(CHATS, models, strict=True)
     ]
-    return told(compiled, groups)
+    return answers_of_page(compiled, groups)
 
 
 @pytest.mark.parametrize("i", range(len(CHATS)))
 def test_calls_and_reasoning_are_pythons(chats, models, i):
     case, model = CHATS[i], models[i]
-    (whole,), pieces = chats[i]
-    wanted = model.ask(**case["request"]).model_dump()
-    assert "error" not in whole, whole
-    assert without_ids(whole, case["said"]) == without_ids(wanted, case["said"])
+    (complete,), pieces = chats[i]
+    expected = model.ask(**case["request"]).model_dump()
+    assert "error" not in complete, complete
+    assert without_ids(complete, case["said"]) == without_ids(expected, case["said"])
     if case["request"].get("n", 1) == 1:
         chunks = [c.model_dump() for c in model.ask(**streamed(case["request"]))]
         assert joined_stream(pieces) == joined_stream(chunks)

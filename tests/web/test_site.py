@@ -130,12 +130,12 @@ def test_what_gets_smaller_is_sent_compressed(folders, page):
 
 
 def test_a_site_is_served_as_it_is(folders, tmp_path, page):
-    made = tmp_path / "site"
-    made.mkdir()
-    site.copy_page(made)
-    (made / "models.json").write_text('{"schema": 1, "models": []}')
-    assert client(made).get("/models.json").json()["models"] == []
-    assert client(made).get("/icon.svg").headers["content-type"] == "image/svg+xml"
+    folder = tmp_path / "site"
+    folder.mkdir()
+    site.copy_page(folder)
+    (folder / "models.json").write_text('{"schema": 1, "models": []}')
+    assert client(folder).get("/models.json").json()["models"] == []
+    assert client(folder).get("/icon.svg").headers["content-type"] == "image/svg+xml"
 
 
 def test_what_cannot_be_served(folders, tmp_path):
@@ -161,7 +161,7 @@ def test_a_site_is_not_mixed_with_other_files(tmp_path):
 
 
 @pytest.mark.parametrize("script", ["bundle_page.js", "bundle_notebook.js"])
-def test_what_is_made_again_keeps_its_models(script, tmp_path):
+def test_what_is_built_again_keeps_its_models(script, tmp_path):
     package.need_packages()
     place, wheel = tmp_path / "made", tmp_path / "a.whl"
     (place / "models" / "demo").mkdir(parents=True)

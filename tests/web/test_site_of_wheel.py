@@ -50,6 +50,6 @@ def test_on_the_cpu_in_node(site, core_js, given, expected):
 
 def test_on_the_gpu_in_chromium(site, chromium, core_js, given, expected):
     folders = {"core": core_js, "model": site / "models" / "demo-webgpu", "tests": HERE}
-    told = answer_of(folders, given | {"few": 8}, SECONDS)
-    assert "failure" not in told, told["failure"]
-    assert [one["tokens"] for one in told["together"]] == expected
+    report = answer_of(folders, given | {"few": 8}, SECONDS)
+    assert "failure" not in report, report["failure"]
+    assert [one["tokens"] for one in report["together"]] == expected

@@ -19,7 +19,7 @@ COUNTS, LOADS = (1, 2, 4), 20
 
 
 @pytest.fixture(scope="module")
-def told(core_js, given):
+def report(core_js, given):
     """What threads.mjs says of the demo model."""
     folder = ensure_artifact("demo", target="wasm", limits=LIMITS)
     done = subprocess.run(
@@ -33,28 +33,28 @@ def told(core_js, given):
     return json.loads(done.stdout)
 
 
-def test_tokens_do_not_depend_on_threads(told, native, prompts):
+def test_tokens_do_not_depend_on_threads(report, native, prompts):
     greedy = SamplingParams(temperature=0, max_tokens=FEW)
     expected = native([(prompt, greedy) for prompt in prompts])
-    for count, found in zip(COUNTS, told["counts"], strict=True):
-        assert found == {"threads": count, "shared": count > 1, "tokens": expected}
+    for count, row in zip(COUNTS, report["counts"], strict=True):
+        assert row == {"threads": count, "shared": count > 1, "tokens": expected}
 
 
-def test_where_none_can_wait_or_share_there_is_one(told):
-    assert [told[why] for why in ("noWaiting", "notIsolated", "noRoom")] == [1, 1, 1]
-    assert sorted(told["refused"]) == ["0", "1.5", "1000"]
-    assert told["refused"]["0"] == (
+def test_where_none_can_wait_or_share_there_is_one(report):
+    assert [report[why] for why in ("noWaiting", "notIsolated", "noRoom")] == [1, 1, 1]
+    assert sorted(report["refused"]) == ["0", "1.5", "1000"]
+    assert report["refused"]["0"] == (
         "CoreError invalid_argument: threads is 0; it takes a whole number from 1 to 64"
     )
 
 
-def test_what_fails_in_a_thread_ends_the_core_with_words(told):
-    first, *later = told["died"]
+def test_what_fails_in_a_thread_ends_the_core_with_words(report):
+    first, *later = report["died"]
     assert first.startswith("CoreError internal: the instance failed: RuntimeError: in a thread: ")
     assert "RuntimeError: table index is out of bounds" in first
     assert later == [first, first]
 
 
-def test_threads_end_with_their_core(told):
-    assert told["during"] >= told["before"] + 2
-    assert told["after"] == told["failed"] == told["before"]
+def test_threads_end_with_their_core(report):
+    assert report["during"] >= report["before"] + 2
+    assert report["after"] == report["failed"] == report["before"]

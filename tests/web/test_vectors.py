@@ -35,12 +35,12 @@ def both(request, tools, compiled, tmp_path_factory):
 
     The engine's CPU computes as WebAssembly does: four lanes, no fused multiply-add.
     """
-    name, made = request.param, tmp_path_factory.mktemp(request.param)
-    page, here = (compiled_model(name, made, target) for target in ("wasm", "cpu:x86-64-v2"))
-    asked = [*rows(VECTORS, name), *rows(VECTOR_ERRORS, name)]
+    name, folder = request.param, tmp_path_factory.mktemp(request.param)
+    page, here = (compiled_model(name, folder, target) for target in ("wasm", "cpu:x86-64-v2"))
+    requests = [*rows(VECTORS, name), *rows(VECTOR_ERRORS, name)]
     done = subprocess.run(
         ["node", str(PROGRAM), str(compiled), str(page)],
-        input=json.dumps(asked),
+        input=json.dumps(requests),
         capture_output=True,
         text=True,
         timeout=300,
@@ -53,18 +53,18 @@ def both(request, tools, compiled, tmp_path_factory):
 @pytest.mark.cpu
 @pytest.mark.by_day("embedder", "reranker")
 def test_answers_are_pythons(both):
-    name, told, engine = both
-    for row, found in zip(rows(VECTORS, name), told, strict=False):
+    name, answers, engine = both
+    for row, answer in zip(rows(VECTORS, name), answers, strict=False):
         # numbers by their value: JavaScript writes 1.0 as 1
-        assert json.loads(fixed(found)) == json.loads(answered(engine, row)), row
+        assert json.loads(fixed(answer)) == json.loads(answered(engine, row)), row
 
 
 @pytest.mark.cpu
 def test_errors_mean_what_pythons_do(both):
-    name, told, engine = both
+    name, answers, engine = both
     errors = rows(VECTOR_ERRORS, name)
-    for row, found in zip(errors, told[-len(errors) :], strict=True):
-        assert meaning(found) == meaning(refused(engine, row)), row
+    for row, answer in zip(errors, answers[-len(errors) :], strict=True):
+        assert meaning(answer) == meaning(refused(engine, row)), row
 
 
 @pytest.mark.nightly  # pipelines of its own
@@ -75,12 +75,12 @@ def test_embeddings_on_webgpu_are_the_cpu_s(chromium, core_js, tmp_path):
         for target in ("webgpu", "cpu:x86-64-v2")
     )
     prompts = [[2, 7, 9, 11, 3], [2, 20, 3], [2, *range(30, 110), 3]]
-    told = answer_of(
+    report = answer_of(
         {"core": core_js, "model": page, "tests": ROOT / "tests" / "web"},
         {"only": "embeddings", "prompts": prompts},
         540,
     )
-    assert "failure" not in told, told["failure"]
+    assert "failure" not in report, report["failure"]
     with MLCEngine(here, threads=1) as engine:
-        wanted = [row.embedding for row in engine.embeddings.create(input=prompts).data]
-    np.testing.assert_allclose(told["vectors"], wanted, atol=1e-4)
+        expected = [row.embedding for row in engine.embeddings.create(input=prompts).data]
+    np.testing.assert_allclose(report["vectors"], expected, atol=1e-4)

@@ -38,7 +38,7 @@ def folder(tools):
 
 
 @pytest.fixture(scope="module")
-def told(core_js, folder, given):
+def report(core_js, folder, given):
     """What node.mjs says of the demo model."""
     done = subprocess.run(
         ["node", str(HERE / "node.mjs"), str(core_js / "core.js"), str(folder)],
@@ -51,57 +51,57 @@ def told(core_js, folder, given):
     return json.loads(done.stdout)
 
 
-def test_tokens_are_those_of_this_machine(told, native, prompts):
+def test_tokens_are_those_of_this_machine(report, native, prompts):
     greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
     expected = native([(prompt, greedy) for prompt in prompts])
-    assert [one["tokens"] for one in told["together"]] == expected
+    assert [one["tokens"] for one in report["together"]] == expected
     assert len({tuple(tokens) for tokens in expected}) == len(prompts)
     drawn = SamplingParams(temperature=0.8, top_p=0.9, seed=5, max_tokens=FEW)
     hot = SamplingParams(temperature=1.1, seed=6, max_tokens=FEW)
     biased = SamplingParams(temperature=0, max_tokens=8, bias={7: 0.0})
-    asked = zip(prompts, (biased, drawn, hot), strict=False)
-    assert [one["tokens"] for one in told["biased"]] == native(list(asked))
-    assert told["biased"][2]["prompt"] == prompts[2][1:]
+    requests = zip(prompts, (biased, drawn, hot), strict=False)
+    assert [one["tokens"] for one in report["biased"]] == native(list(requests))
+    assert report["biased"][2]["prompt"] == prompts[2][1:]
 
 
-def test_requests_beside_each_other_are_as_alone(told):
-    batched = [one["tokens"][:FEW] for one in told["together"]]
-    assert batched == [one["tokens"] for one in told["solo"]]
-    assert told["again"]["tokens"] == told["solo"][0]["tokens"]
-    assert told["statsTogether"]["running"] == 0
+def test_requests_beside_each_other_are_as_alone(report):
+    batched = [one["tokens"][:FEW] for one in report["together"]]
+    assert batched == [one["tokens"] for one in report["solo"]]
+    assert report["again"]["tokens"] == report["solo"][0]["tokens"]
+    assert report["statsTogether"]["running"] == 0
 
 
-def test_a_second_turn_finds_the_first(told, prompts):
-    assert told["second"]["tokens"] == told["secondAlone"]["tokens"]
-    assert told["secondAlone"]["cached"] == 0
+def test_a_second_turn_finds_the_first(report, prompts):
+    assert report["second"]["tokens"] == report["secondAlone"]["tokens"]
+    assert report["secondAlone"]["cached"] == 0
     computed = len(prompts[0]) + FEW - 1  # of the first turn, whose last token was never computed
-    assert told["second"]["cached"] >= computed // 16 * 16 > 0
+    assert report["second"]["cached"] >= computed // 16 * 16 > 0
 
 
-def test_what_is_aborted_frees_its_pages(told):
-    assert [one["finish"] for one in told["aborted"]] == ["abort", "length"]
-    assert len(told["aborted"][0]["tokens"]) < FEW
-    assert told["aborted"][1]["tokens"] == told["solo"][1]["tokens"]
-    assert told["abortedInStep"][-1] == "abort"
-    assert told["pages"]["after"] == told["pages"]["before"]
+def test_what_is_aborted_frees_its_pages(report):
+    assert [one["finish"] for one in report["aborted"]] == ["abort", "length"]
+    assert len(report["aborted"][0]["tokens"]) < FEW
+    assert report["aborted"][1]["tokens"] == report["solo"][1]["tokens"]
+    assert report["abortedInStep"][-1] == "abort"
+    assert report["pages"]["after"] == report["pages"]["before"]
 
 
-def test_errors_are_errors_and_the_core_goes_on(told):
-    errors = told["errors"]
+def test_errors_are_errors_and_the_core_goes_on(report):
+    errors = report["errors"]
     assert errors["token"].startswith("invalid_argument: token 0 of the prompt is 1048576")
     assert errors["params"].startswith("invalid_argument:") and "top_p" in errors["params"]
     assert errors["empty"] == "invalid_argument: the prompt has no tokens"
     assert errors["unknown"].startswith("not_found:")
-    masked = told["masked"]
+    masked = report["masked"]
     assert [one["tokens"] for one in masked[:2]] == [[5, 9, 3, 12]] * 2
     assert [one["finish"] for one in masked] == ["stop", "stop", "error"]
     assert "no words left" in masked[2]["error"]
-    assert told["released"] == 3
-    assert told["destroyed"] == "aborted"
+    assert report["released"] == 3
+    assert report["destroyed"] == "aborted"
 
 
-def test_what_is_damaged_is_refused_with_words(told):
-    refused = told["refused"]
+def test_what_is_damaged_is_refused_with_words(report):
+    refused = report["refused"]
     assert "ended after 100001 bytes" in refused["short"]
     assert refused["wasm"].startswith("CoreError incompatible: model.wasm cannot be used")
     assert refused["index"].startswith("CoreError incompatible: the weights do not fit")
@@ -109,15 +109,15 @@ def test_what_is_damaged_is_refused_with_words(told):
     assert refused["config"].startswith("CoreError invalid_argument:")
 
 
-def test_draft_tokens_change_no_token(told):
-    assert told["drafted"]["tokens"] == told["together"][0]["tokens"]
+def test_draft_tokens_change_no_token(report):
+    assert report["drafted"]["tokens"] == report["together"][0]["tokens"]
 
 
-def test_progress_is_told_to_the_end(told, folder):
-    weights = [event for event in told["progress"] if event["phase"] == "weights"]
+def test_progress_is_reported_to_the_end(report, folder):
+    weights = [event for event in report["progress"] if event["phase"] == "weights"]
     assert weights[-1]["done"] == weights[-1]["total"] > 0
     assert [event["done"] for event in weights] == sorted(event["done"] for event in weights)
-    assert told["metadata"]["vocab_size"] > 0
+    assert report["metadata"]["vocab_size"] > 0
 
 
 def test_the_folder_is_what_the_package_loads(folder, core_js):
@@ -145,12 +145,12 @@ def test_without_the_core_it_says_what_to_type(monkeypatch, tmp_path):
 @pytest.fixture(scope="module")
 def embedder(tmp_path_factory):
     """A folder of a tiny embedder for WebAssembly, and for this machine's CPU."""
-    made = tmp_path_factory.mktemp("embedder")
-    return [compiled("embedder", made, target) for target in ("wasm", "cpu:x86-64-v2")]
+    place = tmp_path_factory.mktemp("embedder")
+    return [compiled("embedder", place, target) for target in ("wasm", "cpu:x86-64-v2")]
 
 
 @pytest.fixture(scope="module")
-def told_by_python(wheel, folder, embedder, given):
+def report_of_python(wheel, folder, embedder, given):
     """What in_pyodide.py says of the demo model and of an embedder."""
     pyodide = ROOT / "web" / "node_modules" / "pyodide"
     models = [f"demo={folder}", f"embedder={embedder[0]}"]
@@ -173,52 +173,52 @@ def test_the_wheel_is_python_alone_and_small(wheel):
     assert not [name for name in names if name.endswith((".so", ".o", ".wasm"))]
 
 
-def test_python_gets_the_tokens_of_this_machine(told_by_python, native, prompts):
+def test_python_gets_the_tokens_of_this_machine(report_of_python, native, prompts):
     tokenizer = Tokenizer.from_file(str(ROOT / "src" / "wherry" / "demo" / "tokenizer.json"))
     greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
     expected = [tokenizer.decode(ids) for ids in native([(prompt, greedy) for prompt in prompts])]
-    assert told_by_python["together"] == expected
-    assert "".join(told_by_python["streamed"]) == expected[1]
-    assert len(told_by_python["streamed"]) > TOKENS // 2
+    assert report_of_python["together"] == expected
+    assert "".join(report_of_python["streamed"]) == expected[1]
+    assert len(report_of_python["streamed"]) > TOKENS // 2
 
 
-def test_python_gets_the_shapes_of_its_other_engine(told_by_python):
-    chat, pieces = told_by_python["chat"], told_by_python["pieces"]
+def test_python_gets_the_shapes_of_its_other_engine(report_of_python):
+    chat, pieces = report_of_python["chat"], report_of_python["pieces"]
     assert chat["choices"][0]["message"]["content"] == PARIS
     assert chat["usage"]["completion_tokens_details"]["reasoning_tokens"] == 0
     assert chat["timings"]["predicted_per_token_ms"] > 0
     assert len(chat["choices"][0]["logprobs"]["content"][0]["top_logprobs"]) == 2
-    assert told_by_python["dumped"]["object"] == "text_completion"
-    assert len(told_by_python["dumped"]["choices"][0]["logprobs"]["tokens"]) == TOKENS
+    assert report_of_python["dumped"]["object"] == "text_completion"
+    assert len(report_of_python["dumped"]["choices"][0]["logprobs"]["tokens"]) == TOKENS
     *pieces, last = pieces
     assert "".join(p["choices"][0]["delta"].get("content") or "" for p in pieces) == PARIS
     assert last["choices"] == [] and last["usage"]["completion_tokens"] > 0
-    assert told_by_python["phases"] == ["compile", "weights"]
+    assert report_of_python["phases"] == ["compile", "weights"]
 
 
-def test_python_gets_the_embeddings_of_its_other_engine(told_by_python, embedder):
+def test_python_gets_the_embeddings_of_its_other_engine(report_of_python, embedder):
     with MLCEngine(embedder[1], threads=1) as engine:
         there = engine.embeddings.create(input=TEXTS, dimensions=8).model_dump()
-    assert told_by_python["embeddings"] | {"model": there["model"]} == there
-    kind, words, param = told_by_python["dimensions"]
+    assert report_of_python["embeddings"] | {"model": there["model"]} == there
+    kind, words, param = report_of_python["dimensions"]
     assert (kind, param) == ("RequestError", "dimensions"), words
 
 
-def test_what_ends_in_python_frees_its_pages(told_by_python):
-    assert told_by_python["cancelled"]
-    assert told_by_python["ended"] == [3, 0, 0]  # running before, running after, pages held
+def test_what_ends_in_python_frees_its_pages(report_of_python):
+    assert report_of_python["cancelled"]
+    assert report_of_python["ended"] == [3, 0, 0]  # running before, running after, pages held
 
 
-def test_errors_in_python_are_those_of_its_other_engine(told_by_python):
-    kind, words, param = told_by_python["wrong"]
+def test_errors_in_python_are_those_of_its_other_engine(report_of_python):
+    kind, words, param = report_of_python["wrong"]
     assert (kind, param) == ("RequestError", "temperature"), words
-    assert told_by_python["none"][0] == "ArtifactError"
-    assert "unknown options pack_dir" in told_by_python["option"]
+    assert report_of_python["none"][0] == "ArtifactError"
+    assert "unknown options pack_dir" in report_of_python["option"]
     # Node may have what waiting takes, or not.
-    assert told_by_python["sync"] == "waited" or "AsyncMLCEngine" in told_by_python["sync"]
+    assert report_of_python["sync"] == "waited" or "AsyncMLCEngine" in report_of_python["sync"]
 
 
-def test_python_imports_nothing_of_servers(told_by_python):
-    deep = [name.split(".") for name in told_by_python["modules"] if name.count(".") >= 2]
+def test_python_imports_nothing_of_servers(report_of_python):
+    deep = [name.split(".") for name in report_of_python["modules"] if name.count(".") >= 2]
     rooms = {"answers", "browser", "core", "errors", "shaped", "vector_answers"}
     assert {name[2] for name in deep} == rooms

@@ -52,7 +52,7 @@ def page(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(web_llm_core, page, prompts, tmp_path_factory):
+def report(web_llm_core, page, prompts, tmp_path_factory):
     """What WebLLM says of the demo model."""
     model = tmp_path_factory.mktemp("model")
     folder = model / "resolve" / "main"  # as on Hugging Face's hub: WebLLM asks for no other
@@ -65,25 +65,25 @@ def told(web_llm_core, page, prompts, tmp_path_factory):
     texts = [tokenizer.decode(ids, skip_special_tokens=False) for ids in prompts]
     given = {"prompts": texts, "tokens": TOKENS}
     given |= {"token": tokenizer.token_to_id("a"), "other": tokenizer.token_to_id("b")}
-    told = answer_of({"tests": page, "model": model}, given, SECONDS)
-    assert "failure" not in told, told["failure"]
-    return told
+    report = answer_of({"tests": page, "model": model}, given, SECONDS)
+    assert "failure" not in report, report["failure"]
+    return report
 
 
 def demo_tokenizer():
     return Tokenizer.from_file(str(ROOT / "src" / "wherry" / "demo" / "tokenizer.json"))
 
 
-def test_tokens_are_the_cpu_s(told, native, prompts):
+def test_tokens_are_the_cpu_s(report, native, prompts):
     greedy = SamplingParams(temperature=0, max_tokens=TOKENS)
-    made = native([(prompt, greedy) for prompt in prompts], QUANT)
+    tokens = native([(prompt, greedy) for prompt in prompts], QUANT)
     decode = demo_tokenizer().decode  # of special tokens, too, if they end nothing
-    assert told["texts"] == [decode(ids, skip_special_tokens=False) for ids in made]
+    assert report["texts"] == [decode(ids, skip_special_tokens=False) for ids in tokens]
 
 
-def test_its_other_functions(told):
-    assert told["biased"] == "aaaa"
+def test_its_other_functions(report):
+    assert report["biased"] == "aaaa"
     # Of two letters the likelier, until it was written too often: a penalty grows to 2 * TOKENS.
-    assert set(told["either"] + told["penalized"]) == {"a", "b"}
-    assert len(set(told["penalized"])) == 2 and told["penalized"] != told["either"]
-    assert told["drawn"] == told["again"]
+    assert set(report["either"] + report["penalized"]) == {"a", "b"}
+    assert len(set(report["penalized"])) == 2 and report["penalized"] != report["either"]
+    assert report["drawn"] == report["again"]

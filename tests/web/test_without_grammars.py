@@ -15,7 +15,7 @@ from .package import ROOT, run
 pytestmark = pytest.mark.nightly  # minutes of emscripten
 
 
-def test_it_is_said_when_it_is_built_and_when_a_grammar_is_wanted(tools, compiled, tmp_path):
+def test_it_is_said_when_it_is_built_and_when_a_grammar_is_needed(tools, compiled, tmp_path):
     build = tmp_path / "build"
     options = [f"-DPython_EXECUTABLE={sys.executable}", f"-DWHERRY_XGRAMMAR={tmp_path / 'none'}"]
     configured = subprocess.run(
@@ -27,12 +27,12 @@ def test_it_is_said_when_it_is_built_and_when_a_grammar_is_wanted(tools, compile
     said = " ".join(configured.stderr.split())
     assert "This build refuses response_format, grammars and strict tools" in said
     run("cmake", "--build", str(build), "--target", "app_modules", timeout=1800)
-    made = tmp_path / "js"
-    shutil.copytree(compiled, made)
-    (made / "package.json").write_text('{"type": "module"}')
+    output = tmp_path / "js"
+    shutil.copytree(compiled, output)
+    (output / "package.json").write_text('{"type": "module"}')
     (tmp_path / "node_modules").symlink_to(ROOT / "web" / "node_modules")
     for name in ("app", "grammar"):
         packed = base64.b64encode(gzip.compress((build / f"wherry-{name}.wasm").read_bytes()))
-        script = made / "src" / "standalone" / f"{name}.js"
+        script = output / "src" / "standalone" / f"{name}.js"
         script.write_text(f'export const program = "{packed.decode()}";\n')
-    run("node", "--test", str(made / "test" / "without" / "grammars.test.js"))
+    run("node", "--test", str(output / "test" / "without" / "grammars.test.js"))

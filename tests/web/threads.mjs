@@ -25,8 +25,8 @@ function load(threads) {
 
 async function tokens(core, prompts) {
   const params = { ...core.paramsDefault(), temperature: 0, maxTokens: given.few };
-  const asked = prompts.map((prompt) => ({ tokens: prompt, params }));
-  return (await run(core, asked)).map((one) => one.tokens);
+  const added = prompts.map((prompt) => ({ tokens: prompt, params }));
+  return (await run(core, added)).map((one) => one.tokens);
 }
 
 /** Threads of this process. */

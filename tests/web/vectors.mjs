@@ -17,7 +17,7 @@ function answer({ task, ...request }) {
   return "query" in request ? engine.rerank(request) : engine.embeddings.create(request);
 }
 
-async function told(request) {
+async function outcome(request) {
   try {
     return await answer(request);
   } catch ({ message, param = null, reason = null }) {
@@ -26,5 +26,5 @@ async function told(request) {
 }
 
 const requests = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify(await Promise.all(requests.map(told))));
+console.log(JSON.stringify(await Promise.all(requests.map(outcome))));
 await engine.dispose();
