@@ -69,6 +69,7 @@ def test_each_file_that_is_made_again_without_compiling(cache, caplog):
             assert "built again" in caplog.text, name
 
 
+@pytest.mark.nightly
 def test_packed_weights_anywhere(cache, caplog):
     folder, expected = cache
     random_ = random.Random(9)

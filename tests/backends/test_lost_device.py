@@ -123,6 +123,7 @@ except RuntimeError as e:
 
 
 @pytest.mark.by_day("vulkan")
+@pytest.mark.nightly
 def test_memory_of_a_lost_device_is_given_up(driver):
     assert re.search("DEVICE_LOST|INVALID_COMMAND_QUEUE", driver(FREED)[0])
 

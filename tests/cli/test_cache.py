@@ -244,6 +244,7 @@ class TestTwoAtOnce:
         second = started("run", "demo", "--temperature", "0", "What is 2 plus 3?")
         return first, second, second.stderr.readline()
 
+    @pytest.mark.nightly
     def test_the_second_waits_and_uses_what_the_first_wrote(self, place):
         first, second, said = self.compiling(place)
         assert said.startswith(b"Another process is at work on demo for cpu:")

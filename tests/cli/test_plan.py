@@ -120,6 +120,7 @@ def write_model(folder, config):
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.nightly
 def test_the_peak_is_what_was_planned(name, tmp_path):
     config, quant, kv_dtype, context, batch = CONFIGURATIONS[name]
     model = tmp_path / "model"

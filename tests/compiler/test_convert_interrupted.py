@@ -106,6 +106,7 @@ def test_killed_again_and_again(source, uninterrupted, tmp_path):
     assert content(tmp_path) == files
 
 
+@pytest.mark.nightly
 def test_a_changed_source_starts_clean(source, uninterrupted, tmp_path):
     files, counts = uninterrupted
     out, killed_at = tmp_path / "out", counts["blocks"] // 2
@@ -119,6 +120,7 @@ def test_a_changed_source_starts_clean(source, uninterrupted, tmp_path):
     assert content(out) == files
 
 
+@pytest.mark.nightly
 def test_memory_is_bounded(tmp_path):
     """About 200 MB of float32; a tensor of 37 MB is the largest; blocks are 8 MB."""
     size = ("1024", "15", "9000")

@@ -240,6 +240,7 @@ def model(tmp_path_factory) -> Path:
 
 @amount
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json", "header", "data"])
+@pytest.mark.by_day("config.json-few", "header-few")
 def test_models(compiler, model, tmp_path, name, count):
     folder = shutil.copytree(model, tmp_path / "hf")
     path = folder / name

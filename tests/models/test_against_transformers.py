@@ -53,7 +53,6 @@ class TestAgainstTransformers:
         "gemma4",
         "qwen3_moe",
         "deepseek_v3",
-        "granitemoehybrid",
         "qwen3_5_text",
         "lfm3",
         "opt",

@@ -92,6 +92,7 @@ def test_the_model_has_the_same_bits_without_the_block(case):
         assert np.array_equal(with_block, Runner(plain).step({0: prompt})[0])
 
 
+@pytest.mark.by_day("llama", "qwen3_5_text")
 def test_tokens_stay_the_same(case):
     _, _, folder = case
     # Eight pages, of which four short prompts leave four, and twelve are needed at the end.
@@ -169,6 +170,7 @@ def agreeing(model: WithBlock, noise: float = 0.0) -> None:
         model.norms["norm"] = model.inner.norm.weight.clone()
 
 
+@pytest.mark.nightly
 def test_drafts_that_agree_are_accepted(tmp_path):
     model = WithBlock("qwen3_5_text", CASES["qwen3_5_text"].config)
     agreeing(model)

@@ -66,7 +66,7 @@ def case(request, tmp_path_factory):
 
 
 class TestAgainstTransformers:
-    @pytest.mark.by_day("t5-untied", "bart")
+    @pytest.mark.by_day("bart")
     def test_alone_and_in_chunks(self, case):
         folder, sources, outputs, model = case
         for source, output in zip(sources, outputs, strict=True):
@@ -80,6 +80,7 @@ class TestAgainstTransformers:
             parts = [output[a:b] for a, b in pairwise(sorted({0, 1, 2, min(20, n), n}))]
             assert np.array_equal(np.concatenate([cut.step({0: p})[0] for p in parts]), at_once)
 
+    @pytest.mark.by_day("t5", "bart")
     def test_the_same_bits_in_any_batch(self, case):
         folder, sources, outputs, _ = case
         alone = []

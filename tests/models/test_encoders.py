@@ -45,7 +45,7 @@ def case(request, tmp_path_factory):
 
 
 class TestAgainstTransformers:
-    @pytest.mark.by_day("bert", "modernbert", "embedding-gemma")
+    @pytest.mark.by_day("modernbert", "embedding-gemma")
     def test_alone(self, case):
         folder, texts, expected = case
         for text, rows in zip(texts, expected, strict=True):
@@ -84,7 +84,7 @@ def _rename(path: Path, own: str, published: str) -> None:
 
 
 @pytest.mark.parametrize("name", parameters({name: CASES[name] for name in HEADS}))
-@pytest.mark.by_day("bert", "gte")
+@pytest.mark.by_day("gte")
 def test_classes_against_transformers(name, tmp_path):
     kind = transformers.AutoModelForSequenceClassification
     model = save(tmp_path, CASES[name], kind, num_labels=3)

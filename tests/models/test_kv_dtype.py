@@ -50,6 +50,7 @@ def test_less_memory(folders):
     assert state == {kv: "uint8" if kv == "int4" else kv for kv in folders}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kv_dtype", SMALLER)
 def test_nearly_the_same_distribution(folders, kv_dtype):
     exact, small = (

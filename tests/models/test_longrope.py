@@ -16,6 +16,7 @@ ORIGINAL, LONGEST = 128, 256  # tokens
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_a_longer_context_has_the_long_factors(tmp_path):
     case = CASES["phi3-longrope"]
     model = save(tmp_path, case.model_type, **case.config)

@@ -93,6 +93,7 @@ def test_no_body_stops_the_server_for_others(server, name):
     assert server.peak - before < 400 * MB
 
 
+@pytest.mark.nightly
 def test_many_at_once_do_not_either(server):
     """One client, sixteen connections: each body is held, and one is parsed at a time."""
     bodies = [BODIES[name] for name in ("a long chat", "quotes", "ids", "a long prompt")] * 4

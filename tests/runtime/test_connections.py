@@ -126,6 +126,7 @@ def test_few_files_are_said_and_further_connections_get_an_answer(tmp_path):
         assert len(answered) > 100, answers
 
 
+@pytest.mark.nightly
 def test_running_out_of_files_is_logged_once(tmp_path):
     """Where the limit of connections does not help: other files of the process take the room."""
     options = QUICK.replace("=40", "=10_000").replace("head_seconds=0.5", "head_seconds=60")

@@ -94,6 +94,7 @@ def test_a_mistake_is_detected(monkeypatch, name):
     assert tuple(rows for rows in ALL if wrong(rows)) == shown
 
 
+@pytest.mark.nightly
 def test_scales_that_other_lanes_copy(monkeypatch):
     """Without a barrier of the warp a lane reads scales that are not there."""
     spec = FusedLinearSpec(

@@ -83,6 +83,7 @@ class TestModels:
         for i, parts in got.items():
             case.close(np.concatenate(parts), logits(case.model, prompts[i]))
 
+    @pytest.mark.by_day("opencl")
     def test_a_row_has_the_same_bits_in_any_batch(self, kind, case):
         prompts, library = prompts_of(case.model), case.compiled(kind)
         alone = Runner(library, device=kind).step({0: prompts[1]})[0]
@@ -148,6 +149,7 @@ def test_small_groups_give_the_same_logits(kind, tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.by_day("vulkan")
+@pytest.mark.nightly
 def test_the_default_scheme(kind, tmp_path):
     """4-bit weights; scales, norms, keys, values and activations are halves.
 

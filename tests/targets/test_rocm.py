@@ -84,6 +84,7 @@ def barriers_that_wait(assembly):
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_a_library_holds_every_kernel(artifact):
     folder, _, said = artifact
     (module,) = packed(folder / "model.so", "hip")
@@ -94,6 +95,7 @@ def test_a_library_holds_every_kernel(artifact):
     assert target["device_features"] == [] and "Warning" not in said
 
 
+@pytest.mark.nightly
 def test_the_dump_has_assembly(artifact):
     text = (artifact[1] / "8_generate.s").read_text()
     assert 'amdgcn_target "amdgcn-amd-amdhsa' in text and "attention_kernel" in text

@@ -147,6 +147,7 @@ def test_halves_that_are_only_stored_ask_for_no_more(tools, tmp_path):
 
 
 @pytest.mark.gpu
+@pytest.mark.nightly
 def test_the_dump_has_what_naga_read(tools, tmp_path):
     gpu.device("vulkan")  # its plugin makes the module
     save(tmp_path / "model", "llama", num_hidden_layers=1)

@@ -63,6 +63,7 @@ def assembled(func, nvcc, codes, folder):
     return counts
 
 
+@pytest.mark.nightly
 def test_warpgroups_multiply_while_they_compute(nvcc, tmp_path):
     """The assembler says where it makes multiplications wait for each other."""
     for name in ("o", "gate_up of floats"):

@@ -40,6 +40,7 @@ def test_the_demo_model(compiled, place):
 
 
 @pytest.mark.browser
+@pytest.mark.nightly
 def test_its_stores_and_workers(compiled, chromium, place, tmp_path):
     run("node", "scripts/bundle_harness.js", str(tmp_path))
     run(

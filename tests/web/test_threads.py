@@ -13,7 +13,7 @@ from wherry.runtime.core.interface import SamplingParams
 
 from .conftest import FEW, LIMITS
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.nightly]
 HERE = Path(__file__).parent
 COUNTS, LOADS = (1, 2, 4), 20
 

@@ -60,6 +60,7 @@ def test_answers_are_pythons(both):
 
 
 @pytest.mark.cpu
+@pytest.mark.by_day("embedder", "reranker")
 def test_errors_mean_what_pythons_do(both):
     name, answers, engine = both
     errors = rows(VECTOR_ERRORS, name)

@@ -126,6 +126,7 @@ def test_the_program_computes_what_transformers_does(tmp_path, name):
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, monkeypatch):
     text = str(folder / "mill.txt")
     convert_model(str(folder), tmp_path / "whole", calibration=text)

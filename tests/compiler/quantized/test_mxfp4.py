@@ -68,6 +68,7 @@ def schemes(weights):
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_bits_stay(tmp_path, caplog):
     expected = published(tmp_path)
     got = logits(tmp_path, quant=None)

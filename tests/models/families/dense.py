@@ -6,7 +6,7 @@ from .case import DYNAMIC, LINEAR, LLAMA3, WINDOWED, YARN, Case
 
 CASES = {
     "llama": Case("llama"),
-    "llama-tied": Case("llama", {"tie_word_embeddings": True}),
+    "llama-tied": Case("llama", {"tie_word_embeddings": True}, nightly=True),
     "llama-mha-biases": Case(
         "llama", {"num_key_value_heads": 4, "attention_bias": True, "mlp_bias": True}, nightly=True
     ),
@@ -24,7 +24,7 @@ CASES = {
     "llama-heads-of-64": Case("llama", {"head_dim": 64}, nightly=True),  # on tensor cores
     "llama-linear": Case("llama", {"rope_parameters": LINEAR}, nightly=True),
     "llama-dynamic": Case("llama", {"rope_parameters": DYNAMIC}, nightly=True),
-    "llama-llama3": Case("llama", {"rope_parameters": LLAMA3}),
+    "llama-llama3": Case("llama", {"rope_parameters": LLAMA3}, nightly=True),
     "llama-yarn": Case("llama", {"rope_parameters": YARN}, nightly=True),
     "qwen2": Case("qwen2", nightly=True),
     "qwen3": Case("qwen3", {"head_dim": 32}),
@@ -55,6 +55,7 @@ CASES = {
             "residual_multiplier": 0.22,
             "logits_scaling": 0.5,
         },
+        nightly=True,
     ),
     "olmo2": Case("olmo2", {"attention_bias": True}, nightly=True),
     "seed_oss": Case(
@@ -77,7 +78,7 @@ CASES = {
     "helium": Case("helium", {"head_dim": 16, "attention_bias": True}, nightly=True),
     "ernie4_5": Case("ernie4_5", {"head_dim": 16, "use_bias": True}, nightly=True),
     "glm": Case("glm", {"head_dim": 16}, nightly=True),
-    "glm4": Case("glm4", {"head_dim": 16}),
+    "glm4": Case("glm4", {"head_dim": 16}, nightly=True),
     "gemma": Case("gemma", {"head_dim": 16}, nightly=True),
     "gemma2": Case(
         "gemma2",

@@ -108,6 +108,7 @@ CASES = {
             "shared_intermediate_size": 56,
             "tie_word_embeddings": True,
         },
+        nightly=True,
     ),
     "granitemoehybrid-dense": Case(
         "granitemoehybrid",
@@ -150,7 +151,7 @@ CASES = {
         },
         nightly=True,
     ),
-    "qwen3_next": Case("qwen3_next", {**DELTA, **EXPERTS_BESIDE}),
+    "qwen3_next": Case("qwen3_next", {**DELTA, **EXPERTS_BESIDE}, nightly=True),
     "qwen3_next-dense": Case(
         "qwen3_next",
         {
@@ -163,7 +164,7 @@ CASES = {
         nightly=True,
     ),
     "qwen3_5_moe_text": Case(
-        "qwen3_5_moe_text", {**DELTA, **EXPERTS_BESIDE, "rope_parameters": AXES}
+        "qwen3_5_moe_text", {**DELTA, **EXPERTS_BESIDE, "rope_parameters": AXES}, nightly=True
     ),
     "qwen3_5_moe_text-odd": Case(
         "qwen3_5_moe_text",
@@ -188,6 +189,7 @@ CASES = {
             "layer_types": ["conv", "full_attention", "conv"],
             "block_multiple_of": 8,
         },
+        nightly=True,
     ),
     "lfm2-biases": Case(
         "lfm2",

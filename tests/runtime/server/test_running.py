@@ -130,6 +130,7 @@ serve(MLCEngine.of(model), port=0, on_ready=lambda url: print(url, flush=True), 
 """
 
 
+@pytest.mark.nightly
 def test_an_engine_that_holds_everything_ends_the_process_too():
     process, url = start("exit_when_stuck=True", HANG, core="script=hang")
     with socket.create_connection(url.removeprefix("http://").split(":")) as asking:
