@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """How many tests were skipped for which reason: what is missing must not go unseen."""
     skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
-    reasons = Counter(told[2].removeprefix("Skipped: ").partition("\n")[0] for told in skipped)
+    reasons = Counter(entry[2].removeprefix("Skipped: ").partition("\n")[0] for entry in skipped)
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"{count:5} skipped: {reason}")
 

@@ -78,7 +78,7 @@ def blank(literal: re.Match[str]) -> str:
     return " " * len(literal[0])
 
 
-def found(path: Path) -> list[str]:
+def problems_of(path: Path) -> list[str]:
     """The lines of a file that have one of the words, with what to write."""
     name = str(path.relative_to(ROOT))
     text = path.read_text(errors="replace")
@@ -103,7 +103,7 @@ def main() -> int:
         line
         for file in files
         if file.suffix in KINDS and file.is_file() and not file.is_symlink()
-        for line in found(file)
+        for line in problems_of(file)
     ]
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0

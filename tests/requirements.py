@@ -19,12 +19,12 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 def declared() -> dict[str, list[str]]:
     """Return the lists by name: "build", "dependencies", and each extra's."""
-    told: dict[str, Any] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
-    project = told["project"]
-    own = {"build": told["build-system"]["requires"], "dependencies": project["dependencies"]}
+    parsed: dict[str, Any] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
+    project = parsed["project"]
+    own = {"build": parsed["build-system"]["requires"], "dependencies": project["dependencies"]}
     return own | project["optional-dependencies"]
 
 
 if __name__ == "__main__":
-    for wanted in ("build", "dependencies", *sys.argv[1:]):
-        print("\n".join(declared()[wanted]))
+    for name in ("build", "dependencies", *sys.argv[1:]):
+        print("\n".join(declared()[name]))

@@ -19,7 +19,7 @@ EXCEPTIONS = {
 
 def crowded() -> dict[tuple[str, str], int]:
     """Functions with more than MOST arguments, `self` aside."""
-    found = {}
+    counts = {}
     for path in (p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -27,12 +27,12 @@ def crowded() -> dict[tuple[str, str], int]:
                 names = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
                 count = len(names) - (names[:1] in (["self"], ["cls"]))
                 if count > MOST:
-                    found[path.relative_to(ROOT).as_posix(), node.name] = count
-    return found
+                    counts[path.relative_to(ROOT).as_posix(), node.name] = count
+    return counts
 
 
 def test_no_function_has_more_arguments_than_a_reader_can_hold():
-    found = crowded()
-    new = [f"{file}: {name} has {found[file, name]}" for file, name in found.keys() - EXCEPTIONS]
+    counts = crowded()
+    new = [f"{file}: {name} has {counts[file, name]}" for file, name in counts.keys() - EXCEPTIONS]
     assert not new, "\n".join(sorted(new))
-    assert EXCEPTIONS.keys() == found.keys(), "an exception that is none any more"
+    assert EXCEPTIONS.keys() == counts.keys(), "an exception that is none any more"

@@ -34,7 +34,7 @@ def test_all_that_is_wrong_is_in_one_error(tmp_path):
     assert "wherry compile" in text
 
 
-def test_a_truncated_file_is_found_without_hashing(tmp_path):
+def test_a_truncated_file_is_detected_without_hashing(tmp_path):
     write(tmp_path)
     (tmp_path / "model.so").write_bytes(b"lib")
     with pytest.raises(ArtifactError, match=r"model\.so has 3 bytes, not 7"):
@@ -137,7 +137,7 @@ def test_matrix_units_need_permission(monkeypatch, allowed):
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="AMX is x86's")
 @pytest.mark.skipif(sys.platform != "linux", reason="the system call is Linux's")
-def test_the_system_is_asked_for_matrix_units():
+def test_this_system_permits_or_refuses_matrix_units():
     """It refuses where the CPU has none."""
     assert isinstance(cpu._allows_amx(), bool)
     assert not cpu._allows_amx() or cpu.cpu_flags() >= cpu.AMX

@@ -12,7 +12,7 @@ from wherry.artifact.manifest import Manifest, verify
 
 from .support.artifacts import write
 
-MADE = Card(
+EXAMPLE = Card(
     schema=1,
     artifact="",
     quantization="q4f16_1",
@@ -33,13 +33,13 @@ MADE = Card(
 
 @pytest.fixture
 def manifest(tmp_path) -> Manifest:
-    made = write(tmp_path)
-    write_card(tmp_path, replace(MADE, artifact=made.key))
-    return made
+    written = write(tmp_path)
+    write_card(tmp_path, replace(EXAMPLE, artifact=written.key))
+    return written
 
 
 def test_a_written_card_is_read(tmp_path, manifest):
-    assert read_card(tmp_path, manifest) == replace(MADE, artifact=manifest.key)
+    assert read_card(tmp_path, manifest) == replace(EXAMPLE, artifact=manifest.key)
     assert verify(tmp_path) == manifest  # a runtime may load a folder with a card
 
 

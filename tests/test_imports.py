@@ -38,24 +38,24 @@ RUNTIME = (
 def imported(path: Path, parent: tuple[str, ...]) -> set[str]:
     """Names in the package `parent` that a file imports, at its top or inside functions."""
     package = ("wherry", *path.relative_to(SRC).parts[:-1])
-    found: set[tuple[str, ...]] = set()
+    names: set[tuple[str, ...]] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {tuple(alias.name.split(".")) for alias in node.names}
+            names |= {tuple(alias.name.split(".")) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) + 1 - node.level] if node.level else ()
             base = (*above, *(node.module.split(".") if node.module else ()))
-            found |= {(*base, alias.name) for alias in node.names}
+            names |= {(*base, alias.name) for alias in node.names}
     depth = len(parent)
-    return {name[depth] for name in found if name[:depth] == parent and len(name) > depth}
+    return {name[depth] for name in names if name[:depth] == parent and len(name) > depth}
 
 
 def rooms(folder: Path) -> dict[str, list[Path]]:
     """The rooms of a package, each with its files; a file outside of them is a room of its own."""
-    found = {p.stem: [p] for p in folder.glob("*.py") if not p.stem.startswith("__")}
+    files = {p.stem: [p] for p in folder.glob("*.py") if not p.stem.startswith("__")}
     for package in folder.glob("*/__init__.py"):
-        found[package.parent.name] = sorted(package.parent.rglob("*.py"))
-    return found
+        files[package.parent.name] = sorted(package.parent.rglob("*.py"))
+    return files
 
 
 @pytest.mark.parametrize("package", [*BASE, *ALLOWED])

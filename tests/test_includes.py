@@ -123,10 +123,10 @@ def test_functions_take_at_most_8_arguments():
     nine = ", ".join(f"const std::vector<std::pair<int, float>>& a{i} = 1" for i in range(9))
     assert long_declarations(f"void f({nine});  // long") == ["f"]
     assert not long_declarations(f"call({nine.replace('const', '1 + ')}); g(a, b, c);")
-    found = {
+    long = {
         (str(path.relative_to(ROOT)), name)
         for room in ALLOWED
         for path in sources(room)
         for name in long_declarations(path.read_text())
     }
-    assert found == LONG
+    assert long == LONG

@@ -63,9 +63,9 @@ def anchors(page: Path) -> set[str]:
 def test_links(name):
     page = BY_NAME[name]
     text = FENCE.sub("", page.read_text())
-    found = re.findall(r"(?<!`)\]\(([^)\s]+)\)", text) + re.findall(r'src(?:set)?="([^"]+)"', text)
+    links = re.findall(r"(?<!`)\]\(([^)\s]+)\)", text) + re.findall(r'src(?:set)?="([^"]+)"', text)
     wrong = []
-    for link in found:
+    for link in links:
         path, _, anchor = unquote(link).partition("#")
         if re.match(r"[a-z]+:", path):
             continue
@@ -81,12 +81,12 @@ def commands(page: Path) -> list[list[str]]:
     outside = FENCE.sub("", page.read_text())
     lines = [line[4:] for line in outside.splitlines() if line.startswith("    ")]
     joined = "\n".join([*blocks, *lines]).replace("\\\n", " ")
-    found = []
+    result = []
     for line in joined.splitlines():
         for part in re.split(r"&&|;|\|", line.partition(" #")[0]):
             if part.strip().startswith("wherry "):
-                found.append(shlex.split(part)[1:])
-    return found
+                result.append(shlex.split(part)[1:])
+    return result
 
 
 @pytest.mark.parametrize("name", [name for name in BY_NAME if commands(BY_NAME[name])])
@@ -101,9 +101,9 @@ def understood(words: list[str]) -> None:
     command: click.Command = cli
     context = click.Context(cli, info_name="wherry", **cli.context_settings)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        found = command.get_command(context, words[0])
-        assert found is not None, words
-        command, words = found, words[1:]
+        subcommand = command.get_command(context, words[0])
+        assert subcommand is not None, words
+        command, words = subcommand, words[1:]
     if words and words[-1] in ("--help", "--version"):
         return
     try:
@@ -132,13 +132,13 @@ def options(words: tuple[str, ...]) -> set[str]:
         named = command.get_command(context, word)
         assert named is not None, words
         command = named
-    found = {"--help"}.union(*(p.opts + p.secondary_opts for p in command.params))
+    names = {"--help"}.union(*(p.opts + p.secondary_opts for p in command.params))
     if isinstance(command, click.Group):
-        found |= set().union(*(options((*words, n)) for n in command.list_commands(context)))
+        names |= set().union(*(options((*words, n)) for n in command.list_commands(context)))
     if not words:
         for file in (ROOT / "app" / "lite").glob("*.cc"):
-            found |= set(OPTION.findall(file.read_text()))
-    return found
+            names |= set(OPTION.findall(file.read_text()))
+    return names
 
 
 @pytest.mark.parametrize("name", sorted(set(BY_NAME) - {"benchmarks/README.md"}))
@@ -163,9 +163,9 @@ def paths() -> set[str]:
     runs = set()
     for parts in (line.split("/") for line in listed.stdout.splitlines()):
         for last in (parts[-1], parts[-1].rpartition(".")[0]):
-            whole = [*parts[:-1], last]
-            ends = range(1, len(whole) + 1)
-            runs |= {"/".join(whole[i:j]) for j in ends for i in range(j)}
+            full = [*parts[:-1], last]
+            ends = range(1, len(full) + 1)
+            runs |= {"/".join(full[i:j]) for j in ends for i in range(j)}
     return runs
 
 

@@ -24,17 +24,17 @@ def test_results_are_in_order_and_by_all_threads(count):
         together.wait()
         return item * item, threading.current_thread()
 
-    found = mapped(work, range(count))
-    assert [square for square, _ in found] == [i * i for i in range(count)]
-    assert len({thread for _, thread in found}) == count == threads()
+    results = mapped(work, range(count))
+    assert [square for square, _ in results] == [i * i for i in range(count)]
+    assert len({thread for _, thread in results}) == count == threads()
 
 
 def test_work_has_the_context_of_its_caller(count):
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         mapped(lambda x: np.ones(2) / x, [np.ones(2), np.zeros(2)])
     with np.errstate(divide="ignore"):
-        found = mapped(lambda x: np.ones(2) / x, [np.ones(2), np.zeros(2)])
-    assert np.isinf(found[1]).all()
+        results = mapped(lambda x: np.ones(2) / x, [np.ones(2), np.zeros(2)])
+    assert np.isinf(results[1]).all()
 
 
 def test_work_inside_of_work_stays_in_its_thread(count):
@@ -53,9 +53,9 @@ def test_work_inside_of_work_stays_in_its_thread(count):
 @pytest.mark.parametrize("name", ["tcq3", "q4_k"])
 def test_weights_do_not_depend_on_the_number_of_threads(name, monkeypatch):
     w = np.random.default_rng(0).standard_normal((300, 2112)).astype(np.float32)
-    found = []
+    encoded = []
     for count in ("1", "3"):
         monkeypatch.setenv("WHERRY_THREADS", count)
-        found.append(TYPES[name].encode(w))
-    for field, array in found[0].items():
-        np.testing.assert_array_equal(found[1][field], array)
+        encoded.append(TYPES[name].encode(w))
+    for field, array in encoded[0].items():
+        np.testing.assert_array_equal(encoded[1][field], array)

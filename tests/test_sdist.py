@@ -9,8 +9,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_what_is_built_where_a_compiler_is_there_is_in_it():
-    found = re.search(r"sdist\.exclude = \[(.*?)\]", (ROOT / "pyproject.toml").read_text(), re.S)
-    excluded = [pattern.strip("/") for pattern in re.findall('"([^"]+)"', found[1])]
+    match = re.search(r"sdist\.exclude = \[(.*?)\]", (ROOT / "pyproject.toml").read_text(), re.S)
+    excluded = [pattern.strip("/") for pattern in re.findall('"([^"]+)"', match[1])]
     assert "runtime_py" in excluded
     text = (ROOT / "CMakeLists.txt").read_text()
     named = {path for path in re.findall(r"\b(?:web|engine|mobile|cmake)/[\w./-]*\w", text)}

@@ -41,7 +41,7 @@ def tool_of(digest: str) -> tools.FromPip:
     return tools.FromPip("some-tool==1.0", digest, {"jars/": "kept/"}, (".jar",))
 
 
-def test_the_files_that_are_wanted_are_unpacked_once(wheel, tmp_path, monkeypatch):
+def test_the_required_files_are_unpacked_once(wheel, tmp_path, monkeypatch):
     tool = tool_of(hashlib.sha256(wheel.read_bytes()).hexdigest())
     monkeypatch.setitem(tools.TOOLS, "kotlin", tool)
     folder = tmp_path / "tools"
@@ -69,11 +69,11 @@ def test_a_wrong_name_lists_the_tools(tmp_path):
 
 
 def test_without_npm_all_but_naga_is_fetched(tmp_path, monkeypatch, capsys):
-    asked = []
+    fetched = []
     monkeypatch.setattr(tools.shutil, "which", lambda name: None)
-    monkeypatch.setattr(tools, "fetch", lambda name, folder: asked.append(name))
+    monkeypatch.setattr(tools, "fetch", lambda name, folder: fetched.append(name))
     tools.main([])
-    assert asked == list(tools.TOOLS)
+    assert fetched == list(tools.TOOLS)
     assert capsys.readouterr().err == f"Left out: {tools.NO_NPM}\n"
     monkeypatch.undo()
     monkeypatch.setattr(tools.shutil, "which", lambda name: None)

@@ -30,8 +30,8 @@ def answer() -> str:
     In this scheme the norms are used as they are stored; all else is packed.
     """
     with MLCEngine("demo", target="cpu", quant="q4f32_1", threads=2) as engine:
-        asked = [{"role": "user", "content": "Tell me a story about a fox."}]
-        reply = engine.chat.completions.create(messages=asked, temperature=0, max_tokens=12)
+        messages = [{"role": "user", "content": "Tell me a story about a fox."}]
+        reply = engine.chat.completions.create(messages=messages, temperature=0, max_tokens=12)
     return str(reply.choices[0].message.content)
 
 
@@ -54,7 +54,7 @@ def files(cache: Path) -> list[Path]:
 
 
 @pytest.mark.nightly
-def test_each_file_that_is_made_again_without_compiling(cache, caplog):
+def test_each_file_that_is_built_again_without_compiling(cache, caplog):
     folder, expected = cache
     random_ = random.Random(8)
     names = [p.relative_to(folder) for p in files(folder)]
@@ -76,11 +76,11 @@ def test_packed_weights_anywhere(cache, caplog):
     for _ in range(8):
         caplog.clear()
         (path,) = (folder / "packed").glob("*/*.bin")
-        whole = path.read_bytes()
+        content = path.read_bytes()
         flip(path, random_)
         assert answer() == expected
-        assert path.read_bytes() == whole or "packed" not in caplog.text  # a gap
-    path.write_bytes(whole[:-100])
+        assert path.read_bytes() == content or "packed" not in caplog.text  # a gap
+    path.write_bytes(content[:-100])
     assert answer() == expected
 
 

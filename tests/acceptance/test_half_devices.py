@@ -33,16 +33,18 @@ def test_the_demo_in_float16(kind):
     there = compiled(DEMO, "q4f16_1", kind, kv_dtype="auto")
     tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO)
     prompts = [tokenizer(text).input_ids for text in TEXTS]
-    told, told_there = (_answers(folder, prompts) for folder in (here, there))
-    assert told_there == told
-    assert all(len(tokens) > 16 for tokens in told[:2])  # so there is much to compare
-    first, second = (prompt + tokens for prompt, tokens in zip(prompts[:2], told[:2], strict=True))
+    outputs, outputs_there = (_answers(folder, prompts) for folder in (here, there))
+    assert outputs_there == outputs
+    assert all(len(tokens) > 16 for tokens in outputs[:2])  # so there is much to compare
+    first, second = (
+        prompt + tokens for prompt, tokens in zip(prompts[:2], outputs[:2], strict=True)
+    )
     exact = Runner(here).step({0: first, 1: second})
-    whole = Runner(there, device=kind).step({0: first, 1: second})
+    prefill = Runner(there, device=kind).step({0: first, 1: second})
     for i in exact:
-        assert 0 < divergence(exact[i], whole[i]) < MOST_DIVERGENCE
+        assert 0 < divergence(exact[i], prefill[i]) < MOST_DIVERGENCE
     run = Runner(there, device=kind)
     parts = [run.step({1: [9, 9, 9], 0: first[:20]})[0]]
     parts += [run.step({0: [token], 1: [7]})[0] for token in first[20:26]]
     parts += [run.step({0: first[26:]})[0]]
-    assert np.array_equal(np.concatenate(parts), whole[0])
+    assert np.array_equal(np.concatenate(parts), prefill[0])

@@ -74,18 +74,18 @@ def test_8_bit_activations_add_at_most_a_tenth_to_the_divergence(demo_texts, dem
     exact = logits_of(demo_model, demo_texts)
     round_weights(demo_model, "q4f16_1")
     rounded = divergence(exact, logits_of(demo_model, demo_texts))
-    ours = divergence(exact, our_logits("q4f16_1", demo_texts))
+    quantized = divergence(exact, our_logits("q4f16_1", demo_texts))
     assert 1e-5 < rounded < 1  # 4 bits cost something, and not everything
-    assert ours <= 1.1 * rounded
+    assert quantized <= 1.1 * rounded
 
 
 @pytest.mark.cpu
 @pytest.mark.nightly
 def test_8_bit_weights_and_activations_cost_next_to_nothing(demo_texts, demo_model):
     exact = logits_of(demo_model, demo_texts)
-    ours = divergence(exact, our_logits("q8f16_1", demo_texts))
+    quantized = divergence(exact, our_logits("q8f16_1", demo_texts))
     round_weights(demo_model, "q4f16_1")
-    assert 1e-9 < ours < 0.02 * divergence(exact, logits_of(demo_model, demo_texts))
+    assert 1e-9 < quantized < 0.02 * divergence(exact, logits_of(demo_model, demo_texts))
 
 
 @pytest.mark.cpu
@@ -95,8 +95,8 @@ def test_8_bit_activations_cost_about_what_8_bit_weights_do(demo_texts, demo_mod
     exact = logits_of(demo_model, demo_texts)
     round_weights(demo_model, "q8f16_1")
     rounded = logits_of(demo_model, demo_texts)
-    ours = our_logits("q8f16_1", demo_texts)
-    assert 1e-9 < divergence(rounded, ours) < 2.5 * divergence(exact, rounded)
+    quantized = our_logits("q8f16_1", demo_texts)
+    assert 1e-9 < divergence(rounded, quantized) < 2.5 * divergence(exact, rounded)
 
 
 @pytest.mark.cpu
@@ -142,7 +142,7 @@ def test_an_int8_cache_holds_sharp_attention(demo_texts, sharp_model):
         return Runner(compiled(sharp_model, kv_dtype=kv_dtype))
 
     texts = greedy(runner("float32"), demo_texts, 120)
-    exact, half, ours = (
+    exact, half, quantized = (
         [run.step({0: text})[0] for text in texts for run in [runner(kv)]]
         for kv in ("float32", "float16", "int8")
     )
@@ -153,8 +153,8 @@ def test_an_int8_cache_holds_sharp_attention(demo_texts, sharp_model):
         return sum(int((a.argmax(-1) != b.argmax(-1))[where].sum()) for a, b, where in triples)
 
     assert differ(half) < 24  # of 480; no cache is without effect here
-    assert differ(ours) < 48
-    assert divergence(np.concatenate(exact), np.concatenate(ours)) < 0.05
+    assert differ(quantized) < 48
+    assert divergence(np.concatenate(exact), np.concatenate(quantized)) < 0.05
 
 
 @pytest.mark.cpu

@@ -139,11 +139,11 @@ def server(demo):
         env=environment(),
     )
     for line in process.stderr:
-        if found := re.search(r"http://\S+:\d+", line):
+        if match := re.search(r"http://\S+:\d+", line):
             break
     else:
         pytest.fail("the server ended before it was ready")
-    yield found[0]
+    yield match[0]
     process.terminate()
     assert process.wait(timeout=30) == 0
 
@@ -160,8 +160,8 @@ def test_the_openai_client_streams_a_chat(server):
     text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
     assert len(text) > 5
     assert chunks[-1].usage.completion_tokens > 0
-    whole = client.chat.completions.create(model="demo", messages=messages, seed=1)
-    assert whole.choices[0].message.content == text
+    response = client.chat.completions.create(model="demo", messages=messages, seed=1)
+    assert response.choices[0].message.content == text
 
 
 @pytest.mark.cpu

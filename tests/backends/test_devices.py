@@ -39,10 +39,10 @@ HIDDEN = {"opencl": "OCL_ICD_VENDORS", "vulkan": "VK_ICD_FILENAMES"}
 @pytest.mark.parametrize("kind", PLUGINS)
 def test_none_is_an_empty_list(kind, tmp_path):
     device(kind)
-    found, why, imported = python(
+    listed, why, imported = python(
         NONE, kind, WHERRY_CACHE=str(tmp_path), **{HIDDEN[kind]: str(tmp_path)}
     ).splitlines()
-    assert found == imported == "[]"
+    assert listed == imported == "[]"
     assert kind == "opencl" or "VK_ERROR_INCOMPATIBLE_DRIVER" in why
 
 

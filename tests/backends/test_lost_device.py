@@ -47,23 +47,23 @@ def driver(request, tmp_path_factory):
     kind = request.param
     device(kind)
     maps = Path("/proc/self/maps").read_text()
-    found = re.search(rf"/\S+/{re.escape(SYSTEM[kind])}\S*$", maps, re.MULTILINE)
-    assert found, f"{SYSTEM[kind]} is not in this process"
+    match = re.search(rf"/\S+/{re.escape(SYSTEM[kind])}\S*$", maps, re.MULTILINE)
+    assert match, f"{SYSTEM[kind]} is not in this process"
     folder = tmp_path_factory.mktemp(kind)
     save(folder / "model", "llama")
-    made = compiled(folder / "model", target=kind)
+    artifact = compiled(folder / "model", target=kind)
     library = folder / "drivers" / SYSTEM[kind]
     library.parent.mkdir()
     source = Path(__file__).with_name("stand_in") / f"{kind}.c"
     cc = shutil.which("cc") or "gcc"
     command = [cc, "-shared", "-fPIC", "-O1", "-Wall", "-Wno-pedantic", "-o", str(library)]
-    command += [f'-DSYSTEM="{found[0]}"', str(source), "-ldl"]
+    command += [f'-DSYSTEM="{match[0]}"', str(source), "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
     def run(script):
         path = str(library.parent)
-        return python(script, kind, str(made), str(library), LD_LIBRARY_PATH=path).split("\n")
+        return python(script, kind, str(artifact), str(library), LD_LIBRARY_PATH=path).split("\n")
 
     return run
 

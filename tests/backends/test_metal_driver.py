@@ -44,7 +44,7 @@ def test_a_gpu_is_listed_and_is_the_best_target(mac):
     )
     assert devices.list_devices("metal") == [expected]
     assert devices.problems("metal") == ""
-    assert [found.target for found in auto.candidates()] == ["metal", "cpu"]
+    assert [candidate.target for candidate in auto.candidates()] == ["metal", "cpu"]
 
 
 @pytest.mark.parametrize("mac", [1005], indirect=True)
@@ -52,7 +52,7 @@ def test_an_older_gpu_is_named(mac):
     """As of virtual machines, which CI services lend."""
     assert devices.list_devices("metal") == []
     assert devices.problems("metal") == "Apple M1: the target metal needs an M1 or later"
-    assert [found.target for found in auto.candidates()] == ["cpu"]
+    assert [candidate.target for candidate in auto.candidates()] == ["cpu"]
 
 
 def test_elsewhere_there_is_none():

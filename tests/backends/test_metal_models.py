@@ -43,11 +43,11 @@ def compiled(monkeypatch):
     """Compiles for a target; "metal" has this machine as its host, whose code runs, too."""
     here = hosts.here()
 
-    def found(text, host):
+    def find_target(text, host):
         preset = find(text, host)
         return replace(preset, hosts=(here.name,)).on(here) if text == "metal" else preset
 
-    monkeypatch.setattr(choices, "find_target", found)
+    monkeypatch.setattr(choices, "find_target", find_target)
 
     def compile_(model, target, quant):
         return ensure_artifact(
@@ -76,14 +76,14 @@ def check(compiled, model, quant, vocabulary, tmp_path, loads=1):
     rng = np.random.default_rng(1)
     prompts = [rng.integers(3, vocabulary, n).tolist() for n in (5, 21)]
     expected = on_cpu(compiled(model, "cpu", quant), prompts)
-    found = on_metal(compiled(model, "metal", quant), prompts, loads, tmp_path)
+    recorded = on_metal(compiled(model, "metal", quant), prompts, loads, tmp_path)
     assert [len(tokens) for tokens in expected] == [TOKENS] * 2
-    assert found["tokens"] == [expected] * loads
-    assert found["broken"] == []
-    assert found["live"] == [{"FakeDevice": 1, "FakeQueue": 1}] * loads
-    assert "compile with fast math" not in found["events"]
+    assert recorded["tokens"] == [expected] * loads
+    assert recorded["broken"] == []
+    assert recorded["live"] == [{"FakeDevice": 1, "FakeQueue": 1}] * loads
+    assert "compile with fast math" not in recorded["events"]
     # One of each for a step, and for the functions that pack weights.
-    events = found["events"]
+    events = recorded["events"]
     assert events["commit"] == events["command buffer"] >= TOKENS
     assert events["compute encoder"] <= events["command buffer"]
 

@@ -281,14 +281,14 @@ told["files"] = sorted(name.partition(".")[2] for name in os.listdir(folder))
 
 
 def test_pipelines_are_kept_in_an_archive(kernels, tmp_path):
-    found = run(ARCHIVE, kernels, tmp_path)
-    made = {"pipeline": 1, "archived pipeline": 0, "serialize": 1}
+    recorded = run(ARCHIVE, kernels, tmp_path)
+    built = {"pipeline": 1, "archived pipeline": 0, "serialize": 1}
     known = {"pipeline": 0, "archived pipeline": 1, "serialize": 0}
-    assert found["first"] == found["damaged"] == found["new system"] == made
-    assert found["second"] == found["whole"] == known
-    assert found["no archives"] == {**made, "serialize": 0}
-    assert found["files"] == ["metalarchive"] * 2 + ["metalarchive.sum"] * 2
-    assert found["broken"] == [] and found["objects"] == {"FakeDevice": 1, "FakeQueue": 1}
+    assert recorded["first"] == recorded["damaged"] == recorded["new system"] == built
+    assert recorded["second"] == recorded["whole"] == known
+    assert recorded["no archives"] == {**built, "serialize": 0}
+    assert recorded["files"] == ["metalarchive"] * 2 + ["metalarchive.sum"] * 2
+    assert recorded["broken"] == [] and recorded["objects"] == {"FakeDevice": 1, "FakeQueue": 1}
 
 
 NONE = """
@@ -300,5 +300,5 @@ told["error"] = error(tensor, x)
 
 @pytest.mark.nightly
 def test_a_machine_without_a_device(kernels):
-    found = run(NONE, kernels)
-    assert not found["exists"] and "no Metal device that works" in found["error"]
+    recorded = run(NONE, kernels)
+    assert not recorded["exists"] and "no Metal device that works" in recorded["error"]

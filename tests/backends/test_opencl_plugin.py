@@ -168,26 +168,28 @@ class TestPrograms:
         library("sqrt", path)
         np.testing.assert_allclose(run(path), expected, rtol=1e-6)
         (binary,) = set(cache.iterdir()) - before
-        whole, made = binary.read_bytes(), binary.stat().st_mtime_ns
-        assert b"__kernel void" in whole
+        content, modified = binary.read_bytes(), binary.stat().st_mtime_ns
+        assert b"__kernel void" in content
         np.testing.assert_allclose(run(path), expected, rtol=1e-6)
-        assert binary.stat().st_mtime_ns == made
+        assert binary.stat().st_mtime_ns == modified
         # Of another source, cut, without a binary, empty, a bit of the binary: built again.
-        source = 16 + int.from_bytes(whole[:8], "little")
-        middle = (source + len(whole)) // 2
-        flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
-        cut = (whole[:100], whole[:source], whole[:-1], b"")
-        for bad in (whole.replace(b"sqrt", b"fabs", 1), *cut, flipped):
+        source = 16 + int.from_bytes(content[:8], "little")
+        middle = (source + len(content)) // 2
+        flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        cut = (content[:100], content[:source], content[:-1], b"")
+        for bad in (content.replace(b"sqrt", b"fabs", 1), *cut, flipped):
             binary.write_bytes(bad)
             np.testing.assert_allclose(run(path), expected, rtol=1e-6)
             again = binary.read_bytes()  # of the same text; PoCL's binaries need not be the same
             assert again != bad and len(again) > source
-            assert again[16:source] == whole[16:source]
+            assert again[16:source] == content[16:source]
         other = b"no binary"  # the driver refuses it
-        made_of = 0xCBF29CE484222325
+        checksum = 0xCBF29CE484222325
         for byte in (len(other)).to_bytes(8, "little") + other:  # FNV-1a, as support/hash.h
-            made_of = (made_of ^ byte) * 0x100000001B3 % 2**64
-        binary.write_bytes(whole[:8] + made_of.to_bytes(8, "little") + whole[16:source] + other)
+            checksum = (checksum ^ byte) * 0x100000001B3 % 2**64
+        binary.write_bytes(
+            content[:8] + checksum.to_bytes(8, "little") + content[16:source] + other
+        )
         np.testing.assert_allclose(run(path), expected, rtol=1e-6)
 
     def test_the_log_of_the_devices_compiler_is_in_the_error(self, tmp_path):

@@ -125,10 +125,10 @@ def task(tmp_path, request):
                 check=False,
             )
         model.close()
-        told = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        assert (work / "out.txt").read_text().strip() == "hi", told
-        assert json.loads((tmp_path / "added").read_text()) == ADDED, told
-        assert "All is done." in done.stdout, told
+        output = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        assert (work / "out.txt").read_text().strip() == "hi", output
+        assert json.loads((tmp_path / "added").read_text()) == ADDED, output
+        assert "All is done." in done.stdout, output
 
     return run
 

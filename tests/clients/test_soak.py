@@ -143,11 +143,11 @@ def at_rest(url: str) -> dict:
     """What the server says when all requests have left it; their pages are free."""
     end = time.monotonic() + 30
     while True:
-        found = stats(url)
-        cache = found["kv_cache"]
-        if found["state"] == "idle" and cache["pages_free"] == cache["pages_total"]:
-            return found
-        assert time.monotonic() < end, found
+        current = stats(url)
+        cache = current["kv_cache"]
+        if current["state"] == "idle" and cache["pages_free"] == cache["pages_total"]:
+            return current
+        assert time.monotonic() < end, current
         time.sleep(0.1)
 
 
@@ -172,8 +172,8 @@ def test_memory_is_flat_and_nothing_stays_behind(server):
     at_rest(server.url)
     before = resident(server.process.pid)
     outcomes = send(server.url, REQUESTS - WARM_UP, seed=1)
-    found = at_rest(server.url)
+    last = at_rest(server.url)
     after = resident(server.process.pid)
-    print(dict(outcomes), f"{before / 1e6:.0f} MB -> {after / 1e6:.0f} MB", found)
+    print(dict(outcomes), f"{before / 1e6:.0f} MB -> {after / 1e6:.0f} MB", last)
     assert outcomes["read: 200"] > REQUESTS / 4
     assert after < before * GROWTH

@@ -109,9 +109,9 @@ def _penalise(x: Row, p: Params, tokens: list[int], output: list[int]) -> Row:
 
 def repetitions(p: Params, tokens: list[int]) -> dict[int, int]:
     """Token -> the longest repetition that it would go on with."""
-    found: dict[int, int] = {}
+    longest: dict[int, int] = {}
     if p.dry_multiplier == 0:
-        return found
+        return longest
     breakers = set(p.dry_breakers)
     window = tokens[-p.dry_range :] if p.dry_range else tokens
     for place in range(len(window) - 1):
@@ -121,8 +121,8 @@ def repetitions(p: Params, tokens: list[int]) -> dict[int, int]:
         n = min(n, p.dry_allowed_length + MOST_EXTENSION)
         following = window[place + 1]
         if n >= p.dry_allowed_length and following not in breakers:
-            found[following] = max(found.get(following, 0), n)
-    return found
+            longest[following] = max(longest.get(following, 0), n)
+    return longest
 
 
 # ---- what leaves tokens out ----
@@ -153,15 +153,15 @@ class Kept:
         self.weights[self.logs < -87] = 0
         self.end = len(self.x)
 
-    def _close(self, found: Weights | float, threshold: float) -> None:
-        distances = np.abs(np.atleast_1d(found) - threshold) / max(abs(threshold), 1e-30)
+    def _close(self, values: Weights | float, threshold: float) -> None:
+        distances = np.abs(np.atleast_1d(values) - threshold) / max(abs(threshold), 1e-30)
         if distances.size:
             self.margin = min(self.margin, float(np.nanmin(distances)))
 
-    def _tail_from(self, found: Weights, threshold: float) -> None:
-        """Keep while `found` (of the kept ranks, descending) is at least the threshold."""
-        self._close(found[1:], threshold)
-        below = np.flatnonzero(found[1:] < threshold)
+    def _tail_from(self, values: Weights, threshold: float) -> None:
+        """Keep while `values` (of the kept ranks, descending) is at least the threshold."""
+        self._close(values[1:], threshold)
+        below = np.flatnonzero(values[1:] < threshold)
         self.end = self.begin + 1 + int(below[0]) if below.size else self.end
 
     @property

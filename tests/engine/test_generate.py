@@ -57,18 +57,18 @@ def tokens(done):
     return [int(word) for word in done.stdout.split()]
 
 
-def told(generate, folder, *options):
+def generated(generate, folder, *options):
     length = ("--max-tokens", LENGTH)
     return tokens(generate(*options, *length, folder / "model.so", folder, *PROMPT))
 
 
 @pytest.mark.cpu
 def test_a_stop_id_ends_the_text(generate, folder):
-    every = told(generate, folder, "--stop", "none")
+    every = generated(generate, folder, "--stop", "none")
     assert len(every) == LENGTH
     third = every[3]
     until = every[: every.index(third)]
-    assert told(generate, folder, "--stop", f"60,{third}") == until
+    assert generated(generate, folder, "--stop", f"60,{third}") == until
     for name, config in (
         ("generation_config.json", {"eos_token_id": [60, third]}),
         ("generation_config.json", {}),
@@ -80,7 +80,7 @@ def test_a_stop_id_ends_the_text(generate, folder):
             (folder / file).unlink(missing_ok=True)
         (folder / name).write_text(json.dumps(config))
         ends = str(third) in json.dumps(config)
-        assert told(generate, folder) == (until if ends else every), (name, config)
+        assert generated(generate, folder) == (until if ends else every), (name, config)
 
 
 @pytest.mark.cpu
@@ -108,7 +108,7 @@ def test_threads_of_kernels_do_not_outlast_the_work(generate, folder):
     finally:
         os.sched_setaffinity(0, cores)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_nivcsw - before < 200_000
-    assert many == told(generate, folder, "--stop", "none", "--threads", 1)
+    assert many == generated(generate, folder, "--stop", "none", "--threads", 1)
 
 
 @pytest.mark.gpu
@@ -118,7 +118,7 @@ def test_devices(generate, model, folder, kind):
     gpu.device(kind)
     there = compiled(model, target=kind)
     where = ("--stop", "none", "--device", f"{kind}:0", "--driver", find_plugin(kind))
-    assert told(generate, there, *where) == told(generate, folder, "--stop", "none")
+    assert generated(generate, there, *where) == generated(generate, folder, "--stop", "none")
 
 
 @pytest.mark.cpu

@@ -45,21 +45,21 @@ def complete_config(name: str) -> dict[str, Any]:
         config = transformers.AutoConfig.for_model(kind, text_config=text, **rest)
     else:
         config = transformers.AutoConfig.for_model(case.model_type, **fields)
-    found: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
-    return {**found, **getattr(case, "published", {})}
+    parsed: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    return {**parsed, **getattr(case, "published", {})}
 
 
 def changed(config: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     """A configuration with one or two other values, most of them of the same kind."""
-    made = copy.deepcopy(config)
+    copied = copy.deepcopy(config)
     if rng.random() < 0.3:
-        found: dict[str, Any] = json.loads(mutate.rewritten(json.dumps(made).encode(), rng))
-        return found | {"model_type": made["model_type"]} if isinstance(found, dict) else made
-    places = [(h, k) for h, k in mutate.places(made) if k != "model_type"]
+        other: dict[str, Any] = json.loads(mutate.rewritten(json.dumps(copied).encode(), rng))
+        return other | {"model_type": copied["model_type"]} if isinstance(other, dict) else copied
+    places = [(h, k) for h, k in mutate.places(copied) if k != "model_type"]
     for holder, key in rng.sample(places, rng.choice([1, 1, 2])):
         value = holder[key] if isinstance(holder, dict) or key < len(holder) else None
         holder[key] = _near(value, rng)
-    return made
+    return copied
 
 
 def _near(value: Any, rng: random.Random) -> Any:
@@ -98,7 +98,7 @@ def attempt(config: dict[str, Any], folder: Path, *, exported: bool) -> None:
 
 def broken(name: str, seed: int, count: int) -> list[str]:
     """Return what went wrong with changed files: the change, and the end of the traceback."""
-    original, found = complete_config(name), []
+    original, failures = complete_config(name), []
     with tempfile.TemporaryDirectory() as folder:
         for n in range(count):
             rng = random.Random(f"{name} {seed} {n}")
@@ -107,8 +107,10 @@ def broken(name: str, seed: int, count: int) -> list[str]:
                 attempt(config, Path(folder), exported=n % EXPORTED == 0)
             except Exception:
                 other = {k: v for k, v in config.items() if original.get(k, "-") != v}
-                found.append(f"{name} {seed} {n}: {other!r:.300}\n{traceback.format_exc()[-700:]}")
-    return found
+                failures.append(
+                    f"{name} {seed} {n}: {other!r:.300}\n{traceback.format_exc()[-700:]}"
+                )
+    return failures
 
 
 @pytest.mark.nightly

@@ -47,13 +47,13 @@ class Victim:
         assert self.process.stdout
         line = self.process.stdout.readline()
         assert line, f"the victim ended with {self.process.wait()}"
-        found: dict[str, Any] = json.loads(line)
-        return found
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def attempt(self, target: str, folder: Path, cache: Path) -> dict[str, str]:
-        asked = {"target": target, "folder": str(folder), "cache": str(cache)}
+        request = {"target": target, "folder": str(folder), "cache": str(cache)}
         assert self.process.stdin
-        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return self._answer()
 
@@ -133,10 +133,10 @@ def check(answer: dict[str, str], case: str, folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(("name", "damage"), TEXTS)
 def test_texts_of_a_compiled_folder(runtime, compiled, tmp_path, name, damage, count):
     folder = shutil.copytree(compiled[0], tmp_path / "folder")
-    whole = (folder / name).read_bytes()
+    content = (folder / name).read_bytes()
     outcomes = []
     for case, rng in cases(name, count):
-        (folder / name).write_bytes(damage(whole, rng))
+        (folder / name).write_bytes(damage(content, rng))
         outcomes.append(check(runtime.attempt("texts", folder, tmp_path), case, folder)["outcome"])
     assert "refused" in outcomes
 
@@ -146,9 +146,9 @@ def test_texts_of_a_compiled_folder(runtime, compiled, tmp_path, name, damage, c
 def test_tokenizers_of_other_kinds(runtime, compiled, tmp_path, save, count):
     folder = shutil.copytree(compiled[0], tmp_path / "folder")
     getattr(small_tokenizers, save)().save(str(folder / "tokenizer.json"))
-    whole = (folder / "tokenizer.json").read_bytes()
+    content = (folder / "tokenizer.json").read_bytes()
     for case, rng in cases(save, count):
-        (folder / "tokenizer.json").write_bytes(either(whole, rng))
+        (folder / "tokenizer.json").write_bytes(either(content, rng))
         check(runtime.attempt("texts", folder, tmp_path), case, folder)
 
 
@@ -156,12 +156,12 @@ def test_tokenizers_of_other_kinds(runtime, compiled, tmp_path, save, count):
 @pytest.mark.parametrize("name", ["model.so", "params_shard_0.bin", "tensor-cache.json"])
 def test_what_the_manifest_does_not_expect_is_refused(runtime, compiled, tmp_path, name, count):
     folder = shutil.copytree(compiled[0], tmp_path / "folder")
-    whole = (folder / name).read_bytes()
+    content = (folder / name).read_bytes()
     for case, rng in cases(f"unexpected {name}", count):
-        changed = mutate.damaged(whole, rng)
+        changed = mutate.damaged(content, rng)
         (folder / name).write_bytes(changed)
         answer = check(runtime.attempt("load", folder, tmp_path / "cache"), case, folder)
-        assert answer["outcome"] == ("done" if changed == whole else "refused"), case
+        assert answer["outcome"] == ("done" if changed == content else "refused"), case
 
 
 @amount
@@ -169,9 +169,9 @@ def test_what_the_manifest_does_not_expect_is_refused(runtime, compiled, tmp_pat
 def test_weights_that_the_manifest_expects(runtime, compiled, tmp_path, name, count):
     """Such a folder is not damaged, it was made so."""
     folder = shutil.copytree(compiled[0], tmp_path / "folder")
-    whole = (folder / name).read_bytes()
+    content = (folder / name).read_bytes()
     for case, rng in cases(f"expected {name}", count):
-        (folder / name).write_bytes((either if "json" in name else mutate.damaged)(whole, rng))
+        (folder / name).write_bytes((either if "json" in name else mutate.damaged)(content, rng))
         describe_files(folder)
         cache = tmp_path / "cache"
         check(runtime.attempt("load", folder, cache), case, folder)
@@ -182,17 +182,17 @@ def test_weights_that_the_manifest_expects(runtime, compiled, tmp_path, name, co
 def test_manifests(runtime, compiled, tmp_path, count):
     folder = shutil.copytree(compiled[0], tmp_path / "folder")
     path = folder / artifact.MANIFEST
-    whole = path.read_bytes()
+    content = path.read_bytes()
     for case, rng in cases(artifact.MANIFEST, count):
         fits = rng.random() < 0.7
         if fits:
-            raw = json.loads(mutate.rewritten(whole, rng))
+            raw = json.loads(mutate.rewritten(content, rng))
             path.write_text(json.dumps(raw | {"digest": artifact.digest(raw)}))
         else:
-            path.write_bytes(mutate.damaged(whole, rng))
+            path.write_bytes(mutate.damaged(content, rng))
         answer = check(runtime.attempt("load", folder, tmp_path / "cache"), case, folder)
         if answer["outcome"] == "done":
-            assert fits or path.read_bytes() == whole, case
+            assert fits or path.read_bytes() == content, case
 
 
 @amount
@@ -202,9 +202,9 @@ def test_packed_weights(runtime, compiled, tmp_path, count):
     cache = tmp_path / "cache"
     assert json.loads(runtime.attempt("load", folder, cache)["said"]) == expected
     (path,) = (cache / "packed").glob("*/*.bin")
-    whole = path.read_bytes()
+    content = path.read_bytes()
     for case, rng in cases("packed", count):
-        path.write_bytes(mutate.damaged(whole, rng))
+        path.write_bytes(mutate.damaged(content, rng))
         answer = check(runtime.attempt("load", folder, cache), case, folder)
         assert json.loads(answer["said"]) == expected, case
 
@@ -231,9 +231,9 @@ def model(tmp_path_factory) -> Path:
     scaling = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64,
                "rope_theta": 1e4, "beta_fast": 32.0}  # fmt: skip
     sizes = {**small, "num_key_value_heads": 1, "num_hidden_layers": 1, "vocab_size": 64}
-    made = tiny_models.save(folder, "qwen3", **sizes, head_dim=16, rope_parameters=scaling)
+    saved = tiny_models.save(folder, "qwen3", **sizes, head_dim=16, rope_parameters=scaling)
     (folder / "model.safetensors").unlink()
-    made.save_pretrained(folder, max_shard_size="8KB")
+    saved.save_pretrained(folder, max_shard_size="8KB")
     small_tokenizers.byte_level().save(str(folder / "tokenizer.json"))
     return folder
 
@@ -246,15 +246,15 @@ def test_models(compiler, model, tmp_path, name, count):
     path = folder / name
     if name in ("header", "data"):
         path = max(folder.glob("*.safetensors"))
-    whole = path.read_bytes()
-    length = int.from_bytes(whole[:8], "little")
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
     for case, rng in cases(name, count):
         if name == "header":
-            text = either(whole[8 : 8 + length], rng)
+            text = either(content[8 : 8 + length], rng)
             size = length if rng.random() < 0.2 else len(text)
-            path.write_bytes(size.to_bytes(8, "little") + text + whole[8 + length :])
+            path.write_bytes(size.to_bytes(8, "little") + text + content[8 + length :])
         else:
-            path.write_bytes((mutate.damaged if name == "data" else either)(whole, rng))
+            path.write_bytes((mutate.damaged if name == "data" else either)(content, rng))
         check(compiler.attempt("convert", folder, tmp_path / "cache"), case, folder)
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
 
@@ -268,9 +268,9 @@ def test_what_a_conversion_left(compiler, model, tmp_path, count):
     marker = (out / "wherry-weights.json").read_bytes()
     for case, rng in cases("converted", count):
         path = rng.choice(sorted(p for p in out.iterdir() if p.suffix in (".json", ".bin")))
-        whole = path.read_bytes()
+        content = path.read_bytes()
         if rng.random() < 0.3:  # killed before its end
-            path = path.rename(out / ".wherry-convert.json") if whole == marker else path
-        path.write_bytes((either if path.suffix == ".json" else mutate.damaged)(whole, rng))
+            path = path.rename(out / ".wherry-convert.json") if content == marker else path
+        path.write_bytes((either if path.suffix == ".json" else mutate.damaged)(content, rng))
         answer = check(compiler.attempt("convert", folder, cache), case, folder)
         assert answer == first, case

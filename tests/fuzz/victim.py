@@ -86,9 +86,9 @@ def child(action: Callable[[Path], Any], folder: Path, answer: int) -> None:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    found = json.dumps(attempt(action, folder)).encode()
-    while found:
-        found = found[os.write(answer, found) :]
+    line = json.dumps(attempt(action, folder)).encode()
+    while line:
+        line = line[os.write(answer, line) :]
     os._exit(0)
 
 
@@ -101,11 +101,11 @@ def in_a_child(action: Callable[[Path], Any], folder: Path) -> dict[str, str]:
         child(action, folder, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as f:
-        found = f.read()
+        output = f.read()
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
-    if code == 0 and found:
-        answer: dict[str, str] = json.loads(found)
+    if code == 0 and output:
+        answer: dict[str, str] = json.loads(output)
         return answer
     name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return {"outcome": "broken", "said": f"ended by {name}"}
@@ -116,9 +116,9 @@ def main() -> None:
     targets = {"runtime": runtime, "compiler": compiler}[sys.argv[1]]()
     print(json.dumps({"ready": sorted(targets)}), flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        os.environ["WHERRY_CACHE"] = asked["cache"]
-        answer = in_a_child(targets[asked["target"]], Path(asked["folder"]))
+        request = json.loads(line)
+        os.environ["WHERRY_CACHE"] = request["cache"]
+        answer = in_a_child(targets[request["target"]], Path(request["folder"]))
         print(json.dumps(answer), flush=True)
 
 

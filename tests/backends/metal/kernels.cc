@@ -37,8 +37,8 @@ std::string as_cplusplus(const std::string& source, const std::string& name) {
 
 std::string name_in(const std::string& source) {
   static const std::regex declared(R"(kernel void (\w+)\()");
-  std::smatch found;
-  return std::regex_search(source, found, declared) ? found[1].str() : "";
+  std::smatch match;
+  return std::regex_search(source, match, declared) ? match[1].str() : "";
 }
 
 // Runs a command; returns its output, and whether it ended with 0.

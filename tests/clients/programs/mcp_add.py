@@ -25,9 +25,9 @@ def answer(method: str, params: dict) -> dict:
     if method == "tools/list":
         return {"tools": [TOOL]}
     if method == "tools/call":
-        asked = params["arguments"]
-        Path(sys.argv[1]).write_text(json.dumps(asked))
-        return {"content": [{"type": "text", "text": str(asked["a"] + asked["b"])}]}
+        arguments = params["arguments"]
+        Path(sys.argv[1]).write_text(json.dumps(arguments))
+        return {"content": [{"type": "text", "text": str(arguments["a"] + arguments["b"])}]}
     return {}
 
 
