@@ -131,6 +131,7 @@ def greedy(folder: Path) -> list[int]:
     ],
 )
 @pytest.mark.by_day("a76")
+@pytest.mark.nightly
 def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, cpu, instruction):
     folder = compiled(f"cpu:{cpu}")
     header = (folder / "model.so").read_bytes()[:20]

@@ -70,6 +70,7 @@ def our_logits(
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_8_bit_activations_add_at_most_a_tenth_to_the_divergence(demo_texts, demo_model):
     exact = logits_of(demo_model, demo_texts)
     round_weights(demo_model, "q4f16_1")

@@ -271,6 +271,7 @@ class TestTwoAtOnce:
         (folder,) = place.glob("models/*")  # nothing of the killed one
         assert leftovers(folder) == []
 
+    @pytest.mark.nightly
     def test_a_killed_compilation_leaves_nothing_after_the_next(self, place):
         killed = started(*COMPILE)
         wait_for(killed, lambda: list(place.glob("models/.*.tmp")))

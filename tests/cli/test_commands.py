@@ -117,6 +117,7 @@ class TestCommands:
         assert any(r["name"].startswith("tiny-llama") for r in rows)
         assert "q4f16_1" in wherry("list").stdout
 
+    @pytest.mark.nightly
     def test_debug_dump(self, model, tmp_path):
         done = wherry("compile", model, "--debug-dump", str(tmp_path / "dump"))
         assert done.returncode == 0, done.stderr

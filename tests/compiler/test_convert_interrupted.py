@@ -84,7 +84,7 @@ def test_killed_while_it_writes_a_shard(source, uninterrupted, tmp_path, share):
 
 
 @pytest.mark.parametrize("rename", [1, 2, 3, 6, 7, -6, -5, -3, -1])
-@pytest.mark.by_day("2", "-1")
+@pytest.mark.by_day("2")
 def test_killed_before_a_rename(source, uninterrupted, tmp_path, rename):
     files, counts = uninterrupted
     at = rename if rename > 0 else counts["renames"] + 1 + rename

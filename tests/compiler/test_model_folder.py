@@ -72,6 +72,7 @@ def test_so_does_one_of_a_gguf_file(tmp_path, parsed):
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_a_head_that_drafts_has_its_own_file(tmp_path, parsed):
     both = WithHead(HEADED["llama with a head"])
     both.save(tmp_path / "model")

@@ -131,6 +131,7 @@ def check(answer: dict[str, str], case: str, folder: Path) -> dict[str, str]:
 
 @amount
 @pytest.mark.parametrize(("name", "damage"), TEXTS)
+@pytest.mark.by_day("config.json-either-few", "jinja-damaged-few")
 def test_texts_of_a_compiled_folder(runtime, compiled, tmp_path, name, damage, count):
     folder = shutil.copytree(compiled[0], tmp_path / "folder")
     content = (folder / name).read_bytes()

@@ -52,6 +52,7 @@ class TestAgainstTransformers:
             got = Runner(folder).step({0: text}, "embed")[0]
             close(got[-1], rows.mean(0))
 
+    @pytest.mark.by_day("modernbert", "embedding-gemma")
     def test_the_same_bits_in_any_batch(self, case):
         folder, texts, _ = case
         alone = [Runner(folder).step({0: text}, "embed")[0][-1] for text in texts]

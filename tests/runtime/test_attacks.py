@@ -76,6 +76,9 @@ def server(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", BODIES)
+@pytest.mark.by_day(
+    "nulls", "ids", "a long chat", "messages", "biases", "a long name", "depth", "stop strings"
+)
 def test_no_body_stops_the_server_for_others(server, name):
     path, body, status = BODIES[name]
     assert len(body) <= 16 * MB

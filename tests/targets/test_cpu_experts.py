@@ -145,6 +145,7 @@ def test_float_activations(here, spec):
 
 
 @pytest.mark.parametrize("name", ("q4_k", "q8_0"))
+@pytest.mark.by_day("q4_k")
 def test_blocks_with_float_activations(here, name):
     check(here, in_blocks(OF_BLOCKS[1], name), "float")
 

@@ -94,6 +94,7 @@ def test_objects_are_the_host_s(model, target, host):
 
 
 @pytest.mark.cpu
+@pytest.mark.nightly
 def test_objects_for_linux_are_elf_with_and_without_a_linker(model, monkeypatch):
     name = next(n for n in ("linux-aarch64", "linux-x86_64") if n != hosts.here().name)
     monkeypatch.setattr(hosts.shutil, "which", lambda name: None)

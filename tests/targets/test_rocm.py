@@ -103,6 +103,7 @@ def test_the_dump_has_assembly(artifact):
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("code", MACHINES)
+@pytest.mark.by_day("gfx942", "gfx1201")
 def test_kernels_of_each_gpu(code, tools, tmp_path):
     preset = find(f"rocm:{code}")
     attention = AttentionSpec(heads=4, kv_heads=2, head_dim=64, scale=0.1)

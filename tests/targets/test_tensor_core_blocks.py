@@ -60,6 +60,7 @@ def looked_up(build, scheme, packed, tokens):
 
 
 @each
+@pytest.mark.by_day("affine4f16_g128", "IQ4_XS")
 def test_embedding(build, name):
     scheme, stored = stored_of(name)
     packed = packed_of(build, scheme, stored)
@@ -75,6 +76,7 @@ def test_embedding(build, name):
 
 
 @each
+@pytest.mark.by_day("Q6_K", "MXFP4")
 def test_linear(build, name):
     check_linear(build, name, False)
 

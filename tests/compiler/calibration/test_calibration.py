@@ -103,6 +103,7 @@ def results(w: np.ndarray, x: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
     ],
 )
 @pytest.mark.by_day("llama", "deepseek_v3")
+@pytest.mark.by_day("deepseek_v3")
 def test_the_program_computes_what_transformers_does(tmp_path, name):
     """With exact weights."""
     case = CASES[name]

@@ -95,6 +95,7 @@ def test_a_forecast_has_the_numbers_of_the_manifest(tmp_path):
     "mix",
     ["k-quants", *(pytest.param(m, marks=pytest.mark.nightly) for m in ("others", *OTHERS))],
 )
+@pytest.mark.nightly
 def test_float_activations(mix, tmp_path):
     """Weights keep their bits, and nothing is rounded."""
     file = write(tmp_path, mix)
