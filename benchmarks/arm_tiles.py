@@ -63,8 +63,8 @@ def innermost(code: str) -> Iterator[str]:
     """Yield the bodies of innermost loops: from a label to the branch back, no other between."""
     label, body = "", list[str]()
     for line in code.splitlines():
-        if found := re.match(r"(\.L\w+):", line):
-            label, body = found[1], []
+        if match := re.match(r"(\.L\w+):", line):
+            label, body = match[1], []
         elif line.startswith("\t") and not line.strip().startswith((".", "//")):
             body.append(line.partition("//")[0])
             branch = re.search(r"\t(?:b\.\w+|cbn?z\t\w+,)\s*(\.L\w+)", line)
@@ -96,9 +96,9 @@ def cycles(body: str, core: str) -> float:
         text=True,
         check=True,
     )
-    found = re.search(r"Total Cycles:\s+(\d+)", done.stdout)
-    assert found, done.stdout[:500]
-    return int(found[1]) / ITERATIONS
+    match = re.search(r"Total Cycles:\s+(\d+)", done.stdout)
+    assert match, done.stdout[:500]
+    return int(match[1]) / ITERATIONS
 
 
 def rate(loops: Loops, core: str) -> float:

@@ -97,16 +97,16 @@ class Page:
             log = subprocess.DEVNULL
             self._browser = subprocess.Popen(command, stdout=log, stderr=log)
             try:
-                found = self._results.get(timeout=_SECONDS)
+                report = self._results.get(timeout=_SECONDS)
             except Empty:
                 raise SystemExit(f"no answer of the page for {_SECONDS} s") from None
             finally:
                 self._browser.terminate()
                 self._browser.wait(20)
                 server.shutdown()
-        if "failure" in found:
-            raise SystemExit(found["failure"])
-        return found
+        if "failure" in report:
+            raise SystemExit(report["failure"])
+        return report
 
     def _file(self, path: str) -> Path:
         path = path.replace("/resolve/main/", "/")  # WebLLM appends this path to every address
@@ -172,11 +172,11 @@ def prompts(rounds: int, prompt: int, output: int) -> list[dict[str, Any]]:
 
 def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, Any]:
     """Measure Wherry and a peer in one page; return their part of a row."""
-    ours = PEERS[peer]
+    target = PEERS[peer]
     page = out / "page"
     run_child(["node", str(WEB / "bench" / "bundle.js"), str(page)])
-    files = {"": page, "ours": compiled(arguments.shape, ours, arguments.quant, out)}
-    theirs = {"wllama": "peer.gguf", "webllm": "peer/"}[peer]
+    files = {"": page, "ours": compiled(arguments.shape, target, arguments.quant, out)}
+    url = {"wllama": "peer.gguf", "webllm": "peer/"}[peer]
     if peer == "wllama":
         files["peer.gguf"] = readable_gguf(DEFAULT_FOLDER, arguments.shape, "q4_0")
     else:
@@ -184,17 +184,17 @@ def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, An
     given = {
         "sides": [
             {"kind": "wherry", "url": "ours/", "context": CONTEXT},
-            {"kind": peer, "url": theirs, "context": CONTEXT},
+            {"kind": peer, "url": url, "context": CONTEXT},
         ],
         # One extra run for each side, which does not count, because the browser compiles code in
         # it.
         "requests": prompts(1 + arguments.rounds, arguments.prompt, arguments.output),
     }
     busy = busy_cores()
-    sides = Page(files, given, _SOFTWARE_GPU if ours == "webgpu" else ()).result()
+    sides = Page(files, given, _SOFTWARE_GPU if target == "webgpu" else ()).result()
     a, b = (summary(side, arguments) for side in sides)
     return {
-        "target": ours,
+        "target": target,
         "peer": peer,
         "busy_cores_before": busy,
         "warning": warning(busy),
@@ -212,16 +212,16 @@ def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, An
 def summary(side: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     """Return medians over the rounds: seconds of a prompt, and of all tokens after the first."""
     _, *runs = side["runs"]
-    wanted = arguments.output + 1
-    if wrong := [run["output"] for run in runs if run["output"] != wanted]:
-        raise SystemExit(f"{side['kind']} wrote {wrong} tokens instead of {wanted}")
-    found: dict[str, Any] = {"prompt_tokens": runs[0]["prompt"], "load_s": side["load_s"]}
+    expected = arguments.output + 1
+    if wrong := [run["output"] for run in runs if run["output"] != expected]:
+        raise SystemExit(f"{side['kind']} wrote {wrong} tokens instead of {expected}")
+    phases: dict[str, Any] = {"prompt_tokens": runs[0]["prompt"], "load_s": side["load_s"]}
     for phase in ("prefill", "decode"):
-        found[phase] = {
+        phases[phase] = {
             clock: round(statistics.median(run[phase][clock] for run in runs), 4)
             for clock in ("wall_s", "cpu_s")
         }
-    return found | {"runs": [{p: run[p] for p in ("prefill", "decode")} for run in runs]}
+    return phases | {"runs": [{p: run[p] for p in ("prefill", "decode")} for run in runs]}
 
 
 def main() -> None:
@@ -237,13 +237,13 @@ def main() -> None:
     arguments = parser.parse_args()
     for peer in arguments.peers:
         with tempfile.TemporaryDirectory(prefix="wherry-bench-") as folder:
-            found = compare(peer, arguments, Path(folder))
+            compared = compare(peer, arguments, Path(folder))
         row = {"what": f"browser-{peer}", "shape": arguments.shape, "threads": 1}
         row |= {"quant": arguments.quant, "prompt_tokens": arguments.prompt}
-        row |= {"output_tokens": arguments.output, "rounds": arguments.rounds, **found}
+        row |= {"output_tokens": arguments.output, "rounds": arguments.rounds, **compared}
         row |= {"machine": machine(), "versions": versions()}
         print(write_row(arguments.rows, row))
-        print({name: value for name, value in found.items() if name.startswith("ratio")})
+        print({name: value for name, value in compared.items() if name.startswith("ratio")})
 
 
 if __name__ == "__main__":

@@ -44,16 +44,16 @@ THEMES = {
 
 def newest(rows: list[dict[str, Any]], shape: str, what: str) -> dict[str, Any]:
     """Return the newest row of a workload on an idle machine with two threads."""
-    found = [
+    measured = [
         row
         for row in rows
         if (row["shape"], row["what"], row["threads"]) == (shape, what, 2)
         and row["quant"] == "q4f16_1"
         and not row.get("warning")
     ]
-    if not found:
+    if not measured:
         raise LookupError(f"no quiet row of {what} with {shape}: run its benchmark first")
-    return found[-1]
+    return measured[-1]
 
 
 def svg(rows: list[dict[str, Any]], colours: Colours) -> str:

@@ -153,7 +153,7 @@ def summary(
 
 
 def compare(
-    ours: Path, llama: Llama, load: Workload, pairs: int, active: float = 1.0
+    folder: Path, llama: Llama, load: Workload, pairs: int, active: float = 1.0
 ) -> dict[str, Any]:
     """Run both engines in turn; return a part of a row. With a ratio above 1, Wherry is faster."""
     others = busy_cores()
@@ -162,7 +162,7 @@ def compare(
     speed = bandwidth(llama.threads)
     runs: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     for _ in range(pairs):
-        runs[0].append(wherry_run(ours, load, llama.threads))
+        runs[0].append(wherry_run(folder, load, llama.threads))
         runs[1].append(llama_run(llama, load))
     speed = max(speed, bandwidth(llama.threads))
     a, b = (summary(side, load, speed, active) for side in runs)

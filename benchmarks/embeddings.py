@@ -52,8 +52,8 @@ class Batches:
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         for first in range(0, len(order), BATCH):
             chosen = order[first : first + BATCH]
-            found = self.tokenizer.encode_batch([texts[i] for i in chosen])
-            ids, mask = ([getattr(x, name) for x in found] for name in ("ids", "attention_mask"))
+            encoded = self.tokenizer.encode_batch([texts[i] for i in chosen])
+            ids, mask = ([getattr(x, name) for x in encoded] for name in ("ids", "attention_mask"))
             yield chosen, np.array(ids), np.array(mask)
 
 
@@ -61,13 +61,13 @@ def peer(batches: Batches, compute: Callable[[np.ndarray, np.ndarray], np.ndarra
     """Return the side of a program that has (ids, mask) -> rows float32 [texts, longest, d]."""
 
     def vectors(texts: Sequence[str]) -> np.ndarray:
-        made: list[Any] = [None] * len(texts)
+        rows: list[Any] = [None] * len(texts)
         for chosen, ids, mask in batches.of(texts):
             weights = mask[:, :, None].astype(np.float32)
             means = (compute(ids, mask) * weights).sum(1) / weights.sum(1)
             for i, row in zip(chosen, means, strict=True):
-                made[i] = row / np.linalg.norm(row)
-        return np.array(made)
+                rows[i] = row / np.linalg.norm(row)
+        return np.array(rows)
 
     return vectors
 
@@ -133,13 +133,13 @@ def wherry_side(engine: MLCEngine) -> Side:
 
 def seconds(sides: dict[str, Side], texts: Sequence[str], rounds: int) -> dict[str, float]:
     """Return the median CPU seconds of each side, which run in turn."""
-    found: dict[str, list[float]] = {name: [] for name in sides}
+    times_of: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, side in sides.items():
             begin = time.process_time()
             side(texts)
-            found[name].append(time.process_time() - begin)
-    return {name: statistics.median(times) for name, times in found.items()}
+            times_of[name].append(time.process_time() - begin)
+    return {name: statistics.median(times) for name, times in times_of.items()}
 
 
 def main() -> None:
@@ -159,16 +159,16 @@ def main() -> None:
     sides |= {quant: wherry_side(engine) for quant, engine in engines.items()}
     expected = sides["torch"](texts[:64])
     least = {name: float((f(texts[:64]) * expected).sum(1).min()) for name, f in sides.items()}
-    found = seconds(sides, texts, a.rounds)
-    for name, time_ in found.items():
+    medians = seconds(sides, texts, a.rounds)
+    for name, time_ in medians.items():
         print(f"{name:12} {time_:8.3f} s, least cosine {least[name]:.5f}")
     for quant in a.quant:
         row = {
             "shape": a.model.name if a.model.name != "model" else a.model.parent.name,
             "what": "embeddings", "threads": 1, "quant": quant, "texts": a.texts,
             "least_cosine": least[quant],
-            "ratio_torch_cpu": found["torch"] / found[quant],
-            "ratio_onnxruntime_cpu": found["onnxruntime"] / found[quant],
+            "ratio_torch_cpu": medians["torch"] / medians[quant],
+            "ratio_onnxruntime_cpu": medians["onnxruntime"] / medians[quant],
             "machine": machine(), "versions": versions(),
         }  # fmt: skip
         print(quant, {name: round(row[name], 2) for name in row if name.startswith("ratio")})

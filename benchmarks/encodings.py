@@ -42,25 +42,25 @@ def by_seven(w: Floats) -> Floats:
     groups = w.reshape(*w.shape[:-1], -1, 32)
     scale = (np.abs(groups).max(-1, keepdims=True) / 7).astype(np.float16).astype(np.float32)
     q = np.clip(np.rint(groups / np.where(scale == 0, np.float32(1), scale)), -7, 7)
-    made: Floats = (q * scale).reshape(w.shape).astype(np.float32)
-    return made
+    dequantized: Floats = (q * scale).reshape(w.shape).astype(np.float32)
+    return dequantized
 
 
 def decoded(folder: Path, weights: Weights) -> Weights:
     """Return the parameters that a converted folder has."""
     state, own = load_state(folder), own_of(folder)
-    made: dict[str, Floats] = {}
+    tensors: dict[str, Floats] = {}
     for name, w in weights.items():
-        found = []
+        parts = []
         for part in own.get(name, (SchemeRows(name, len(w), MATRICES),)):
             prefix = part.name.removesuffix("weight")
             arrays = {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
             if "q_weight" in arrays or "q_scale" in arrays:
-                found.append(part.scheme.decode(arrays, w.shape[-1]))
+                parts.append(part.scheme.decode(arrays, w.shape[-1]))
             else:
-                found.append(state[part.name].astype(np.float32))
-        made[name] = np.concatenate(found) if w.ndim else found[0]
-    return made
+                parts.append(state[part.name].astype(np.float32))
+        tensors[name] = np.concatenate(parts) if w.ndim else parts[0]
+    return tensors
 
 
 def nbytes(folder: Path) -> int:
@@ -122,11 +122,11 @@ def main() -> None:
         for name, size, weights in variants(args, Path(work)):
             session._params = list(session._load(_Stored(weights)))
             recorded.rewind()
-            found = compare(session, texts, recorded, lambda _: None)
+            quality = compare(session, texts, recorded, lambda _: None)
             print(
-                f"{name:24} {size:>10,} bytes  KL {found.kl_mean:.5f}  p99 {found.kl_p99:.4f}  "
-                f"top-1 {found.top1_agreement:.1%}  perplexity {found.perplexity:.2f} "
-                f"(float {found.reference_perplexity:.2f}), {found.tokens:,} tokens",
+                f"{name:24} {size:>10,} bytes  KL {quality.kl_mean:.5f}  p99 {quality.kl_p99:.4f}  "
+                f"top-1 {quality.top1_agreement:.1%}  perplexity {quality.perplexity:.2f} "
+                f"(float {quality.reference_perplexity:.2f}), {quality.tokens:,} tokens",
                 flush=True,
             )
 

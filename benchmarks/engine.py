@@ -38,7 +38,11 @@ CONTEXT = 4608
 DRAFT_AGREES = 0.8
 QUANT = "q4f16_1"
 HYBRID = "qwen3.5-0.8b"
-TURNS, ASKED, ANSWERED = 20, 100, 50  # of a chat: turns, new tokens of a question and of an answer
+TURNS, QUESTION, ANSWERED = (
+    20,
+    100,
+    50,
+)  # of a chat: turns, new tokens of a question and of an answer
 
 
 class Bench:
@@ -89,7 +93,7 @@ def compared(
     on: dict[str, Any],
     off: dict[str, Any],
     prompt: Sequence[int],
-    asked: dict[str, Any],
+    params: dict[str, Any],
 ) -> dict[str, Any]:
     """Compare a request with and without a feature, three times in turn; return the ratio."""
     cores = [bench.open(**on), bench.open(**off)]
@@ -97,13 +101,13 @@ def compared(
     processor: list[list[float]] = [[], []]  # CPU time of the process, prompt and answer
     try:
         # warm-up run, which also gives the tokens to compare
-        tokens = [timed(core, prompt, **asked)[0] for core in cores]
+        tokens = [timed(core, prompt, **params)[0] for core in cores]
         assert tokens[0] == tokens[1], "the feature changed the tokens"
         for _ in range(3):
             for core, times, own in zip(cores, seconds, processor, strict=True):
                 core.reset()
                 before = time.process_time()
-                times.append(timed(core, prompt, **asked)[1])
+                times.append(timed(core, prompt, **params)[1])
                 own.append(time.process_time() - before)
         stats = cores[0].stats()
     finally:
@@ -139,9 +143,9 @@ def multi_token(bench: Bench) -> dict[str, Any]:
     folder = hybrid_models.write(
         bench.models / "hybrid-mtp", hybrid_models.HYBRID, agree=DRAFT_AGREES
     )
-    found = compiled(folder, "--mtp")
-    made = Bench(found, found, bench.threads, vocab, bench.models)
-    return compared(made, {}, {"max_drafts": 0}, walk(100, 32, vocab), {"max_tokens": 256})
+    folder_with_heads = compiled(folder, "--mtp")
+    opened = Bench(folder_with_heads, folder_with_heads, bench.threads, vocab, bench.models)
+    return compared(opened, {}, {"max_drafts": 0}, walk(100, 32, vocab), {"max_tokens": 256})
 
 
 def unused_features(bench: Bench) -> dict[str, Any]:
@@ -187,9 +191,9 @@ class Streams:
         self.core = bench.open(max_batch=8, context=CONTEXT, kv_tokens=20480, prefill_chunk=512)
         self.rng = np.random.default_rng(7)
         self.vocab = bench.vocab
-        asked = SamplingParams(max_tokens=4000, temperature=0.0)
+        params = SamplingParams(max_tokens=4000, temperature=0.0)
         for i in range(4):
-            self.core.add(i, self.prompt(64), asked)
+            self.core.add(i, self.prompt(64), params)
         self.last: dict[int, float] = {}
         self.gaps: list[float] = []
         self.prompt_done = 0.0
@@ -280,9 +284,9 @@ class Chats:
     def turn(self) -> tuple[float, int]:
         """Add a question and an answer to each; return the first's seconds, and cached tokens."""
         for i, (random, text) in enumerate(zip(self.random, self.texts, strict=True)):
-            text += random.integers(0, self.vocab, ASKED).tolist()
-            asked = SamplingParams(max_tokens=ANSWERED, temperature=0.0)
-            self.core.add(i, list(text), asked)
+            text += random.integers(0, self.vocab, QUESTION).tolist()
+            params = SamplingParams(max_tokens=ANSWERED, temperature=0.0)
+            self.core.add(i, list(text), params)
         firsts: dict[int, Event] = {}
         unfinished = len(self.texts)
         while unfinished:
@@ -299,20 +303,20 @@ def chat(bench: Bench) -> dict[str, Any]:
     Each turn has equally many new tokens. `ratio`: the first token's time at turn 20 without the
     prefix cache over the time with it; `turn_20_over_2`: with it, over the time at turn 2.
     """
-    found = compiled(hf_folder(bench.models, HYBRID))
+    folder = compiled(hf_folder(bench.models, HYBRID))
     vocab = SHAPES[HYBRID]["vocab_size"]
-    made = Bench(found, found, bench.threads, vocab, bench.models)
-    tokens = TURNS * (ASKED + ANSWERED) + 16  # and a page
-    core = made.open(context=tokens)
+    opened = Bench(folder, folder, bench.threads, vocab, bench.models)
+    tokens = TURNS * (QUESTION + ANSWERED) + 16  # and a page
+    core = opened.open(context=tokens)
     one = Chats(core, 1, vocab)
     seconds = [one.turn()[0] for _ in range(TURNS)]
     core.close()
-    core = made.open(context=tokens, prefix_cache=False)
+    core = opened.open(context=tokens, prefix_cache=False)
     computed = answer(core, one.texts[0][:-ANSWERED], max_tokens=ANSWERED)
     core.close()
     assert [e.token for e in computed] == one.texts[0][-ANSWERED:], "the cache changed the tokens"
     turns = 4
-    core = made.open(context=tokens, max_batch=16, kv_tokens=4 * turns * (ASKED + ANSWERED))
+    core = opened.open(context=tokens, max_batch=16, kv_tokens=4 * turns * (QUESTION + ANSWERED))
     many, cached, grown = Chats(core, 16, vocab), 0, 0
     for turn in range(turns):
         cached = many.turn()[1]
@@ -362,11 +366,11 @@ def main() -> None:
     target = write(a.folder / f"{a.shape}-chain", shape)
     small = DRAFT | {"vocab_size": shape["vocab_size"]}
     draft = write(a.folder / f"{a.shape}-draft", small, agree=DRAFT_AGREES)
-    made, made_draft = compiled(target), compiled(draft)
+    target_folder, draft_folder = compiled(target), compiled(draft)
     for name in a.workloads or WORKLOADS:
         busy = busy_cores()
         measured = WORKLOADS[name](
-            Bench(made, made_draft, a.threads, shape["vocab_size"], a.folder)
+            Bench(target_folder, draft_folder, a.threads, shape["vocab_size"], a.folder)
         )
         row = {
             "shape": a.shape,

@@ -41,10 +41,10 @@ def tensors(config: dict[str, Any], seed: int = 0) -> Iterator[tuple[str, np.nda
             continue
         centre, width = (1.0, 0.05) if len(shape) == 1 else (0.0, 0.02)
         values = rng.standard_normal(shape, dtype=np.float32)
-        made = (centre + width * values).astype(np.float16)
+        tensor = (centre + width * values).astype(np.float16)
         if of_all != name:
-            first[of_all] = made
-        yield name, made
+            first[of_all] = tensor
+        yield name, tensor
 
 
 def hf_folder(folder: Path, shape: str) -> Path:

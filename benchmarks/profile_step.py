@@ -63,8 +63,8 @@ class Step:
         self.vm = relax.VirtualMachine(module, tvm.cpu())
         metadata = json.loads(str(self.vm["_metadata"]()))
         stored = load_state(folder)
-        made: dict[tuple[str, ...], Any] = {}
-        self.params = [self._parameter(entry, stored, made) for entry in metadata["params"]]
+        packed: dict[tuple[str, ...], Any] = {}
+        self.params = [self._parameter(entry, stored, packed) for entry in metadata["params"]]
         self.inputs = metadata["inputs"]
         self.page_size = metadata["page_size"]
         self.vocab = metadata["vocab_size"]
@@ -75,12 +75,12 @@ class Step:
             for _ in range(state["layers"])
         ]
 
-    def _parameter(self, entry: dict[str, Any], stored: Any, made: dict[Any, Any]) -> Any:
+    def _parameter(self, entry: dict[str, Any], stored: Any, packed: dict[Any, Any]) -> Any:
         key = (entry.get("pack", ""), *entry["from"])
-        if key not in made:
+        if key not in packed:
             sources = [tvm.runtime.tensor(stored[name]) for name in entry["from"]]
-            made[key] = self.vm[entry["pack"]](*sources) if "pack" in entry else sources[0]
-        return made[key][entry["index"]] if "index" in entry else made[key]
+            packed[key] = self.vm[entry["pack"]](*sources) if "pack" in entry else sources[0]
+        return packed[key][entry["index"]] if "index" in entry else packed[key]
 
     def run(self, batch: int, rows: int, depth: int) -> None:
         """Run `rows` tokens of each of `batch` sequences after `depth`; return the last logits."""
@@ -178,9 +178,9 @@ def main() -> None:
     if a.json:
         print(json.dumps(result, indent=1))
         return
-    for name, found in result.items():
-        print(f"{name}: {found['seconds'] * 1e3:.3f} ms without instrument; with it:")
-        print(report(found["calls"]), end="\n\n")
+    for name, measured in result.items():
+        print(f"{name}: {measured['seconds'] * 1e3:.3f} ms without instrument; with it:")
+        print(report(measured["calls"]), end="\n\n")
 
 
 if __name__ == "__main__":

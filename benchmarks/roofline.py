@@ -92,8 +92,8 @@ class Machine:
     @property
     def units(self) -> list[str]:
         """Return the units that the kernels use."""
-        found = dict.fromkeys(("float32", self.unit))
-        return [*found, "bf16"] if self.bf16 else [*found]
+        names = dict.fromkeys(("float32", self.unit))
+        return [*names, "bf16"] if self.bf16 else [*names]
 
     def peaks(self) -> dict[str, float]:
         """Return operations per second by unit."""
@@ -124,10 +124,10 @@ class Machine:
         spec = LinearSpec(
             out_features=n, in_features=k, scheme=scheme, scale_dtype=None if floats else "float16"
         )
-        found = _kernels(preset).linear(spec)
-        assert found is not None, "CPUs have kernels for these schemes"
-        run = compiled(found.compute, preset.device)
-        weights = [self.values(shape, dtype) for shape, dtype in found.weights]
+        kernel = _kernels(preset).linear(spec)
+        assert kernel is not None, "CPUs have kernels for these schemes"
+        run = compiled(kernel.compute, preset.device)
+        weights = [self.values(shape, dtype) for shape, dtype in kernel.weights]
         size = sum(w.nbytes for w in weights)
         copies = [[tvm.runtime.tensor(w) for w in weights] for _ in range(-(-MEMORY // size))]
         unit = "bf16" if preset is self.bf16 else "float32" if floats else self.unit

@@ -87,19 +87,19 @@ def llama_server(shape: str, threads: int) -> list[str]:
     return [program, "-m", file, *sizes, "--host", "127.0.0.1", "--no-webui"]
 
 
-def asked(url: str, *arguments: str) -> dict[str, Any]:
+def benchmark(url: str, *arguments: str) -> dict[str, Any]:
     """Run `wherry bench` on a server; return its results."""
     command = [sys.executable, "-m", "wherry", "bench", "--url", url, "--json"]
     output = run_child([*command, "--endpoint", "completions", *arguments])
-    found: dict[str, Any] = json.loads(output.text)
-    return found
+    report: dict[str, Any] = json.loads(output.text)
+    return report
 
 
 def closed_loop(url: str, clients: int) -> dict[str, Any]:
     """Measure `clients` clients, each with one request at a time."""
     counts = ["--concurrency", str(clients), "--requests", str(REQUESTS[clients])]
     sizes = ["--prompt-tokens", str(PROMPT), "--output-tokens", str(OUTPUT)]
-    return asked(url, *counts, *sizes, "--seed", str(clients))
+    return benchmark(url, *counts, *sizes, "--seed", str(clients))
 
 
 def turns(path: Path) -> Path:
@@ -119,10 +119,10 @@ def turns(path: Path) -> Path:
 
 def measured(url: str, clients: Sequence[int], trace: Path) -> dict[str, dict[str, Any]]:
     """Measure the workloads on one server: numbers of clients, and with all of them the trace."""
-    found = {f"clients{n}": closed_loop(url, n) for n in clients}
+    reports = {f"clients{n}": closed_loop(url, n) for n in clients}
     if len(clients) == len(REQUESTS):
-        found["multi-turn"] = asked(url, "--trace", str(trace))
-    return found
+        reports["multi-turn"] = benchmark(url, "--trace", str(trace))
+    return reports
 
 
 def compare(shape: str, threads: int, rounds: int, clients: Sequence[int]) -> None:
@@ -139,7 +139,7 @@ def compare(shape: str, threads: int, rounds: int, clients: Sequence[int]) -> No
                 with serving(command, _free_port()) as url:
                     runs[side].append(measured(url, clients, trace))
     for what in runs["wherry"][0]:
-        sides = {side: _summary([run[what] for run in found]) for side, found in runs.items()}
+        sides = {side: _summary([run[what] for run in results]) for side, results in runs.items()}
         row = {
             "what": f"server-{what}",
             "shape": shape,
@@ -161,16 +161,16 @@ def compare(shape: str, threads: int, rounds: int, clients: Sequence[int]) -> No
 
 def _over(sides: dict[str, dict[str, float]], name: str, *, inverse: bool = False) -> float:
     """Return Wherry's value over llama.cpp's, or the reverse if less is better."""
-    ours, theirs = sides["wherry"][name], sides["llama"][name]
-    return round(theirs / ours if inverse else ours / theirs, 3)
+    wherry, llama = sides["wherry"][name], sides["llama"][name]
+    return round(llama / wherry if inverse else wherry / llama, 3)
 
 
-def _summary(found: list[dict[str, Any]]) -> dict[str, float]:
+def _summary(results: list[dict[str, Any]]) -> dict[str, float]:
     """Return medians over the rounds."""
 
     def median(*path: str) -> float:
         values = []
-        for run in found:
+        for run in results:
             value: Any = run
             for name in path:
                 value = value[name]

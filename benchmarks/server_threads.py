@@ -45,11 +45,11 @@ def _ticks(thread: int) -> float:
 def _threads() -> dict[str, float]:
     """Return CPU seconds by thread: Python's by name, and of all others together."""
     named = {t.native_id: t.name.rstrip("_0123456789") for t in threading.enumerate()}
-    found: dict[str, float] = {}
+    ticks: dict[str, float] = {}
     for task in Path("/proc/self/task").iterdir():
         name = named.get(int(task.name), "native")
-        found[name] = found.get(name, 0.0) + _ticks(int(task.name))
-    return found
+        ticks[name] = ticks.get(name, 0.0) + _ticks(int(task.name))
+    return ticks
 
 
 def serve(model: str, port: int, report: Path) -> None:
@@ -174,8 +174,8 @@ def main() -> None:
         results = measure(args.model, Path(folder))
     row = {"shape": args.model, "what": "server-threads", "threads": os.cpu_count(), "quant": ""}
     row |= {"machine": machine(), "versions": versions(), "tokens": TOKENS, "results": results}
-    if told := warning(busy):
-        row["warning"] = told
+    if note := warning(busy):
+        row["warning"] = note
     print(json.dumps(row, indent=2))
     if not args.no_row:
         write_row(ROWS, row)

@@ -148,13 +148,13 @@ def newest(rows: Iterable[Row]) -> list[Row]:
 
 def slower(rows: Iterable[Row]) -> list[str]:
     """Describe each ratio to a peer that is below 1, in the newest rows, as the tables have it."""
-    found = []
+    lines = []
     for row in newest(rows):
         ratios = {RATIOS[n]: row[n] for n in RATIOS if isinstance(row.get(n), float)}
         ratios |= {name.replace("_", " "): r for name, r in row.get("ratio_gpu", {}).items()}
         where = f"{row['shape']} {row['quant']} {row['what']}"
-        found += [f"{where}, {name}: {r:.2f}" for name, r in ratios.items() if round(r, 2) < 1]
-    return found
+        lines += [f"{where}, {name}: {r:.2f}" for name, r in ratios.items() if round(r, 2) < 1]
+    return lines
 
 
 def page(rows: list[Row]) -> str:

@@ -36,13 +36,13 @@ def vocabulary(size: int) -> tuple[list[str], list[str]]:
     known = set(tokens)
     for start in (space, ""):  # earlier merges have priority
         for word in WORDS:
-            made = start or word[0]
+            prefix = start or word[0]
             for letter in word if start else word[1:]:
-                if made + letter not in known:
-                    merges.append(f"{made} {letter}")
-                    tokens.append(made + letter)
-                    known.add(made + letter)
-                made += letter
+                if prefix + letter not in known:
+                    merges.append(f"{prefix} {letter}")
+                    tokens.append(prefix + letter)
+                    known.add(prefix + letter)
+                prefix += letter
     tokens += [f"{space}w{i}" for i in range(size - len(tokens))]
     return tokens, merges
 
@@ -54,9 +54,9 @@ def readable_folder(folder: Path, shape: str) -> Path:
     """
     out = folder / f"{shape}-words"
     if not (out / "tokenizer.json").is_file():
-        made = hf_folder(folder, shape)
+        model = hf_folder(folder, shape)
         out.mkdir(exist_ok=True)
-        for path in made.iterdir():
+        for path in model.iterdir():
             (out / path.name).unlink(missing_ok=True)
             (out / path.name).hardlink_to(path)
         (out / "tokenizer_config.json").write_text(

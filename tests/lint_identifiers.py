@@ -37,12 +37,17 @@ WORDS = {
     "under way": "in_flight, running",
     "underway": "in_flight, running",
 }
+# Terms of the field that have such a word.
+TERMS = ("held out", "small talk")
 # Names as they are written.
 NAMES = {"Word": "Rule, WeightRule"}
 # No such identifier may stand in these folders and files.
 ENFORCED: tuple[str, ...] = (
     "app/",
+    "benchmarks/",
     "compiler/",
+    "docs/",
+    "examples/",
     "passes/",
     "quant/",
     "relax_models/",
@@ -50,6 +55,7 @@ ENFORCED: tuple[str, ...] = (
     "src/wherry/",
     "targets/",
     "tests/acceptance/",
+    "tests/app/",
     "tests/backends/",
     "tests/bench/",
     "tests/cli/",
@@ -57,6 +63,7 @@ ENFORCED: tuple[str, ...] = (
     "tests/compiler/",
     "tests/conftest.py",
     "tests/engine/",
+    "tests/examples/",
     "tests/fuzz/",
     "tests/lint_",
     "tests/models/",
@@ -70,6 +77,7 @@ ENFORCED: tuple[str, ...] = (
     "tests/test_",
     "tests/web/",
     "web/",
+    "wheels/",
 )
 # Names that are not ours to choose, or are public and stay, with the reason; one that means
 # something else elsewhere has its file before it.
@@ -83,7 +91,9 @@ ALLOWED: dict[str, str] = {
     "connection_made": "asyncio",
     "vain_rows": "CoreStats, the deprecated name of wasted_rows",
     "WHERRY_NOT_FOUND": "engine/include/wherry.h, a status",
-    "NOT_FOUND": "the same status in Python",
+    "NOT_FOUND": "the same status in Python and Kotlin",
+    "notFound": "the same status, an error of the Swift package",
+    "ModelNotFoundException": "the same status, an error of the Kotlin library",
     "ERROR_FILE_NOT_FOUND": "Windows",
     "ERROR_PATH_NOT_FOUND": "Windows",
     "VK_WHOLE_SIZE": "Vulkan",
@@ -130,6 +140,8 @@ def advice(name: str) -> str | None:
     if name in ALLOWED:
         return None
     parts = f" {' '.join(PART.findall(name)).lower()} "
+    for term in TERMS:
+        parts = parts.replace(f" {term} ", " ")
     fitting = (instead for word, instead in WORDS.items() if f" {word} " in parts)
     return NAMES.get(name) or next(fitting, None)
 

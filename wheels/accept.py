@@ -164,8 +164,8 @@ def wait_for_address(process: subprocess.Popen[bytes], log: Path) -> str:
     """The address that a server prints when it is ready."""
     until = time.monotonic() + 300
     while time.monotonic() < until and process.poll() is None:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text(errors="replace")):
-            return found[0]
+        if match := re.search(r"http://127\.0\.0\.1:\d+", log.read_text(errors="replace")):
+            return match[0]
         time.sleep(0.1)
     raise SystemExit(f"the server did not start:\n{log.read_text(errors='replace')}")
 
@@ -219,7 +219,7 @@ def main() -> None:
     if unknown := set(options.steps) - set(STEPS):
         parser.error(f"no steps: {', '.join(unknown)}; there are {', '.join(STEPS)}")
     folders = [Path(folder) for folder in os.get_exec_path()]
-    found = [name for name in COMPILERS if any((folder / name).exists() for folder in folders)]
+    compilers = [name for name in COMPILERS if any((folder / name).exists() for folder in folders)]
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in options.steps or STEPS:
@@ -228,7 +228,7 @@ def main() -> None:
             seconds[name] = round(time.monotonic() - start, 1)
         if options.site and Path(folder, SITE).exists():
             shutil.copytree(Path(folder, SITE), options.site)
-    print(json.dumps({"seconds": seconds, "on this machine's PATH": found}))
+    print(json.dumps({"seconds": seconds, "on this machine's PATH": compilers}))
 
 
 if __name__ == "__main__":

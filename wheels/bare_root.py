@@ -88,8 +88,8 @@ class Debian:
         """Download packages; return their files."""
         packages = self._folder / "packages"
         subprocess.run([*self._apt, "download", *names], check=True, cwd=packages)
-        found = [sorted(packages.glob(f"{name}_*.deb")) for name in names]
-        return [files[-1] for files in found]
+        files_of = [sorted(packages.glob(f"{name}_*.deb")) for name in names]
+        return [files[-1] for files in files_of]
 
 
 def unpack(package: Path, to: Path, *names: str) -> None:

@@ -79,8 +79,8 @@ def build(machine: Machine, browser: Path | None, work: Path, out: Path) -> Path
         check=True,
         env=environment,
     )
-    (made,) = raw.glob("*.whl")
-    wheel = finish(made, machine, prepared.parts, browser, work / "finish", out)
+    (raw_wheel,) = raw.glob("*.whl")
+    wheel = finish(raw_wheel, machine, prepared.parts, browser, work / "finish", out)
     system.check(wheel, machine, work)
     if wheel.stat().st_size > LARGEST:
         raise SystemExit(f"{wheel} has {wheel.stat().st_size} bytes; {LARGEST} are accepted")

@@ -70,11 +70,11 @@ def finish(
     set_tag(folder, machine.platform)
     write_bill(folder, parts, browser, when)
     set_modes(folder)
-    made = out / f"{folder.name}-py3-none-{machine.platform}.whl"
+    wheel_file = out / f"{folder.name}-py3-none-{machine.platform}.whl"
     subprocess.run(
         [*tool, "pack", "--dest-dir", out, folder],
         check=True,
         env=environment,
         stdout=subprocess.DEVNULL,
     )
-    return made
+    return wheel_file

@@ -23,6 +23,6 @@ def check_libraries(wheel: Path, suffix: str, problems: Callable[[Path], list[st
         with zipfile.ZipFile(wheel) as archive:
             names = [name for name in archive.namelist() if name.endswith(suffix)]
             archive.extractall(folder, names)
-        found = [f"{name}: {why}" for name in names for why in problems(Path(folder, name))]
-    if found or not names:
-        raise SystemExit(f"{wheel} has libraries {names}:\n" + "\n".join(found))
+        wrong = [f"{name}: {why}" for name in names for why in problems(Path(folder, name))]
+    if wrong or not names:
+        raise SystemExit(f"{wheel} has libraries {names}:\n" + "\n".join(wrong))

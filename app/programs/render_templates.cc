@@ -2,7 +2,7 @@
 // For tests.
 //
 // {"source": ..., "special": {...}, "messages": [...], "variables": {...}, "open": true}
-// -> {"text": ...}, {"refused": ...} or {"invalid": ...}; with "asked": {"variables": [...]}
+// -> {"text": ...}, {"refused": ...} or {"invalid": ...}; with "names": {"variables": [...]}
 #include <iostream>
 #include <string>
 
@@ -23,7 +23,7 @@ std::pair<const char*, Value> answer(const Value& request) {
   try {
     const InterpretedTemplate interpreted(field(request, "source", Value("")).text(),
                                           field(request, "special", Value()));
-    if (truth(field(request, "asked", Value(false)))) {
+    if (truth(field(request, "names", Value(false)))) {
       wherry::json::Values names;
       for (const std::string& name : interpreted.variables()) names.emplace_back(name);
       return {"variables", make_list(std::move(names))};

@@ -92,9 +92,9 @@ def _site(out: Path, device: str, python: str) -> None:
     spec = importlib.util.find_spec("tvm")
     assert spec is not None and spec.origin is not None
     for stem in ("tvm_runtime", f"tvm_runtime_{device}"):
-        found = Path(spec.origin).parent / "lib" / file_name(stem)
-        if found.is_file():
-            shutil.copy(found, lib)
+        file = Path(spec.origin).parent / "lib" / file_name(stem)
+        if file.is_file():
+            shutil.copy(file, lib)
     if device == "vulkan" and (loader := find_library("vulkan")):
         shutil.copy(Path("/usr/lib/x86_64-linux-gnu") / loader, lib)
     libraries = [find_core(), find_host()]
@@ -152,9 +152,9 @@ def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
         sizes = {"batches": BATCHES, "context": CONTEXT, "prefill": PREFILL}
         peers = {name: SHAPES[name] for name in PEERS}
         linears = {name: _linears(name) for name, _ in LARGE}
-        told = {"device": device, "target": target, "sizes": sizes}
-        told |= {"peers": peers, "linears": linears}
-        (bundle / "bundle.json").write_text(json.dumps(told))
+        description = {"device": device, "target": target, "sizes": sizes}
+        description |= {"peers": peers, "linears": linears}
+        (bundle / "bundle.json").write_text(json.dumps(description))
         packed = out.with_name(f".{out.name}.partial")
         command = ["tar", "--sort=name", "-C", folder, "-cJf", str(packed), "bundle"]
         # Recorded calls contain repeated KV caches: only with -9 xz finds a repetition 64 MB

@@ -37,8 +37,8 @@ def main() -> None:
     a, b = (torch.randn(SIDE, SIDE, dtype=torch.bfloat16, device="cuda") for _ in range(2))
     product = 2 * SIDE**3 / _seconds(lambda: a @ b)
     device = torch.cuda.get_device_properties(0)
-    found = {"copy_bytes_s": copy, "bf16_flop_s": product, "gpu": device.name}
-    print(json.dumps(found | {"memory": device.total_memory, "torch": torch.__version__}))
+    peaks = {"copy_bytes_s": copy, "bf16_flop_s": product, "gpu": device.name}
+    print(json.dumps(peaks | {"memory": device.total_memory, "torch": torch.__version__}))
 
 
 if __name__ == "__main__":

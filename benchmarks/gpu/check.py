@@ -29,10 +29,10 @@ class Check:
 
     def __init__(self, bundle: Path, out: Path) -> None:
         self.bundle, self.out, self.begin = bundle, out, time.monotonic()
-        told = json.loads((bundle / "bundle.json").read_text())
-        self.device, self.sizes = told["device"], json.dumps(told["sizes"])
-        self.peers: dict[str, Any] = told["peers"]  # shape name -> its config.json
-        self.linears: dict[str, int] = told[
+        description = json.loads((bundle / "bundle.json").read_text())
+        self.device, self.sizes = description["device"], json.dumps(description["sizes"])
+        self.peers: dict[str, Any] = description["peers"]  # shape name -> its config.json
+        self.linears: dict[str, int] = description[
             "linears"
         ]  # shape name -> weights that each prompt token multiplies
         out.mkdir(parents=True, exist_ok=True)
@@ -85,15 +85,15 @@ class Check:
 
     def _share(self, kind: str, folders: list[Path]) -> list[dict[str, Any]]:
         """Replay some folders; after a crash the next one runs in a new process."""
-        found: list[dict[str, Any]] = []
-        while len(found) < len(folders) and self.left() > 0:
-            left = folders[len(found) :]
+        rows: list[dict[str, Any]] = []
+        while len(rows) < len(folders) and self.left() > 0:
+            left = folders[len(rows) :]
             lines, problem = self.run("replay", kind, self.device, *map(str, left))
             if len(lines) < len(left) and (not lines or lines[-1]["ok"]):
                 name = left[len(lines)].name
                 lines.append({"kind": kind, "name": name, "ok": False, "error": problem})
-            found += lines
-        return found
+            rows += lines
+        return rows
 
     def measure(self, folder: Path, card: dict[str, Any]) -> None:
         """Measure a large model with Wherry, and write a row."""
@@ -111,8 +111,8 @@ class Check:
                 share = row[name]["bytes_s"] / card.get("copy_bytes_s", float("nan"))
                 self.say(f"  {name}: {row[name]['tokens_s']:.0f} tokens/s, {share:.0%} of a copy")
         for line in lines:
-            for phase, found in line.get("profile", {}).items():
-                self.say(f"  {phase}: {_spent(found)}")
+            for phase, times in line.get("profile", {}).items():
+                self.say(f"  {phase}: {_spent(times)}")
         if problem:
             self.say(f"{folder.name}: {problem}")
 

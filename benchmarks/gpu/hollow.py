@@ -43,7 +43,7 @@ def compile_hollow(
     marker = {"schema": SCHEMA_VERSION, "files": {n: asdict(r) for n, r in files.items()}}
     (weights / MARKER).write_text(json.dumps(marker | {"digest": digest(marker)}))
     deployment = limits.deployment(described)
-    made = Compilation(
+    compilation = Compilation(
         described=described.at(deployment.context),
         weights=weights,
         scheme=scheme,
@@ -55,4 +55,4 @@ def compile_hollow(
         key="hollow",
         linked="hollow",
     )
-    package(out, made)
+    package(out, compilation)

@@ -64,13 +64,13 @@ def cublas() -> dict[str, str]:
     for root in spec.submodule_search_locations or () if spec else ():
         for header in Path(root).glob("*/include/cublas_v2.h"):
             library = header.parents[1] / "lib"
-            found = {
+            variables = {
                 f"CUDA_{stem}_LIBRARY": str(path)
                 for stem in ("cublas", "cublasLt")
                 for path in library.glob(f"lib{stem}.so.*")
             }
             flags = f"-I{header.parent}"
-            return found | {"CMAKE_CUDA_FLAGS": flags, "CMAKE_CXX_FLAGS": flags}
+            return variables | {"CMAKE_CUDA_FLAGS": flags, "CMAKE_CXX_FLAGS": flags}
     return {}
 
 
@@ -126,8 +126,8 @@ def measure(programs: Path, model: Path, sizes: Sizes, device: str) -> dict[str,
     row["prefill_tokens_s"] = bench["avg_ts"]
     for line in _batches(programs, layers, sizes):
         seconds = line["t_tg"] / line["tg"]
-        found = {"step_s": seconds, "tokens_s": line["pl"] / seconds}
-        row.setdefault(f"decode_{line['pl']}", found)
+        decoded = {"step_s": seconds, "tokens_s": line["pl"] / seconds}
+        row.setdefault(f"decode_{line['pl']}", decoded)
     return row
 
 

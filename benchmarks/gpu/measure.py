@@ -155,11 +155,11 @@ def without_graphs(folder: Path, device: str, sizes: Sizes) -> Iterator[dict[str
 
 def profile(run: Stepper) -> dict[str, Any]:
     """Profile the kernels of a prompt, and of a decode step for each batch size."""
-    found = {"prefill": by_name(recorded(lambda: _prefill(run)), 1)}
+    kernels = {"prefill": by_name(recorded(lambda: _prefill(run)), 1)}
     for batch in run.sizes.batches:
         with run.decoding(batch):
-            found[f"decode_{batch}"] = by_name(recorded(lambda: _steps(run)), PROFILED)
-    return found
+            kernels[f"decode_{batch}"] = by_name(recorded(lambda: _steps(run)), PROFILED)
+    return kernels
 
 
 def _prefill(run: Stepper) -> None:
@@ -173,33 +173,33 @@ def _steps(run: Stepper) -> None:
 
 def decoding(run: Stepper, memory: Mapping[str, int]) -> dict[str, Any]:
     """Measure each batch size, and count how steps were launched."""
-    found: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
     for batch in run.sizes.batches:
         seconds = run.decode(batch)
         cache = batch * (run.sizes.context + STEPS // 2) * memory["kv_per_token"]
-        found[f"decode_{batch}"] = {
+        measured[f"decode_{batch}"] = {
             "step_s": seconds,
             "tokens_s": batch / seconds,
             "bytes_s": (memory["weights"] + cache) / seconds,
         }
     stats = run.core.stats()
-    found["steps"] = {
+    measured["steps"] = {
         "steps": stats.steps,
         "chained": stats.chained_steps,
         "chains_given_up": stats.chains_given_up,
         "graphs": stats.graph_steps,
         "graphs_given_up": stats.graphs_given_up,
     }
-    return found
+    return measured
 
 
 def main() -> None:
     """Measure a compiled folder and print its rows as JSON."""
     folder, device, *sizes = sys.argv[1:]
-    asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
-    print(json.dumps(measure(Path(folder), device, asked)), flush=True)
+    requested = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
+    print(json.dumps(measure(Path(folder), device, requested)), flush=True)
     if device == "cuda":
-        for row in without_graphs(Path(folder), device, asked):
+        for row in without_graphs(Path(folder), device, requested):
             print(json.dumps(row), flush=True)
 
 

@@ -23,7 +23,7 @@ FEW = 8  # tokens that both the shorter and the longer run decode
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def made(config: dict[str, Any]) -> Any:
+def random_model(config: dict[str, Any]) -> Any:
     """Return a model of a `config.json` with random weights on the device."""
     described = AutoConfig.for_model(**config)
     with torch.device(DEVICE):
@@ -85,13 +85,13 @@ def decode(model: Any, rows: int, context: int) -> float:
 def main() -> None:
     """Measure the model; print the row again after each new measurement."""
     name, config, *sizes = sys.argv[1:]
-    asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
-    model = made(json.loads(config))
+    requested = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
+    model = random_model(json.loads(config))
     row: dict[str, Any] = {"peer": "transformers", "model": name, "quant": "bfloat16"}
-    row |= {"torch": torch.__version__, "context": asked.context}
-    row["prefill_tokens_s"] = asked.prefill / prefill(model, asked.prefill)
-    for batch in asked.batches:
-        step = decode(model, batch, asked.context)
+    row |= {"torch": torch.__version__, "context": requested.context}
+    row["prefill_tokens_s"] = requested.prefill / prefill(model, requested.prefill)
+    for batch in requested.batches:
+        step = decode(model, batch, requested.context)
         row[f"decode_{batch}"] = {"step_s": step, "tokens_s": batch / step}
         print(json.dumps(row), flush=True)
 

@@ -41,18 +41,18 @@ def by_name(events: Iterable[Mapping[str, Any]], steps: int) -> dict[str, Any]:
     Times are in microseconds; `busy_us` is the sum over kernels, `span_us` the time from the first
     kernel's begin to the last one's end.
     """
-    found = sorted(events, key=lambda e: float(e["ts"]))
-    if not found:
+    ordered = sorted(events, key=lambda e: float(e["ts"]))
+    if not ordered:
         return {"busy_us": 0.0, "span_us": 0.0, "launches": 0.0, "kernels": []}
     times: dict[str, list[float]] = defaultdict(list)
     longest: dict[str, Mapping[str, Any]] = {}
-    for event in found:
+    for event in ordered:
         name, time = str(event["name"]), float(event["dur"])
         if time > max(times[name], default=-1.0):
             longest[name] = event["args"]
         times[name].append(time)
     busy = sum(map(sum, times.values()))
-    end = max(float(e["ts"]) + float(e["dur"]) for e in found)
+    end = max(float(e["ts"]) + float(e["dur"]) for e in ordered)
     kernels = [
         {
             "name": name,
@@ -66,7 +66,7 @@ def by_name(events: Iterable[Mapping[str, Any]], steps: int) -> dict[str, Any]:
     ]
     return {
         "busy_us": busy / steps,
-        "span_us": (end - float(found[0]["ts"])) / steps,
-        "launches": len(found) / steps,
+        "span_us": (end - float(ordered[0]["ts"])) / steps,
+        "launches": len(ordered) / steps,
         "kernels": kernels[:MOST],
     }

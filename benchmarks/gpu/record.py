@@ -73,16 +73,16 @@ def steady_prompt(
     `bound`, or the one of `_PROMPTS` that they change least.
     """
     vocabulary: int = model.get_input_embeddings().num_embeddings  # type: ignore[operator]
-    found = []
+    candidates = []
     for seed in range(_FIRST, _FIRST + _PROMPTS):
         prompt = np.random.default_rng(seed).integers(0, vocabulary, LENGTH)
         exact = _logprobs(model, prompt)
         with _disturbed(model, _NOISE * bound, seed):
             changed = [np.abs(_logprobs(model, prompt) - exact).max() for _ in range(_TRIALS)]
-        found.append((float(max(changed)), seed, prompt, exact))
+        candidates.append((float(max(changed)), seed, prompt, exact))
         if max(changed) < bound / 2:
             break
-    _, _, prompt, exact = min(found, key=lambda each: each[:2])
+    _, _, prompt, exact = min(candidates, key=lambda each: each[:2])
     return prompt, exact
 
 

@@ -57,8 +57,8 @@ def kernel(folder: Path, device: str) -> dict[str, Any]:
 
     _open_runtime(device)
     run = tvm_ffi.load_module(str(folder / "kernel.so"))["kernel"]
-    told = json.loads((folder / "kernel.json").read_text())
-    bits: dict[str, list[int]] = told.get("float_bits", {})
+    description = json.loads((folder / "kernel.json").read_text())
+    bits: dict[str, list[int]] = description.get("float_bits", {})
     worst, wrong = 0.0, []
     for path in sorted(folder.glob("*.npz")):
         with np.load(path) as arrays:

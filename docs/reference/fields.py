@@ -13,14 +13,14 @@ from itertools import zip_longest
 
 def comments_of(kind: type) -> dict[str, str]:
     """Field -> comment, for a class and its bases; "" where a field has none."""
-    found: dict[str, str] = {}
+    comments: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         try:
             source = textwrap.dedent(inspect.getsource(base))
         except (OSError, TypeError):  # a class without a file
             continue
-        found |= _of_source(source)
-    return found
+        comments |= _of_source(source)
+    return comments
 
 
 def _of_source(source: str) -> dict[str, str]:
@@ -32,7 +32,7 @@ def _of_source(source: str) -> dict[str, str]:
         if token.type == tokenize.COMMENT
     }
     own = {n for n, line in enumerate(source.splitlines(), 1) if line.strip().startswith("#")}
-    found = {}
+    comments = {}
     for node, after in zip_longest(body.body, body.body[1:]):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             said = [lines[n] for n in range(node.lineno, node.end_lineno + 1) if n in lines]
@@ -40,10 +40,10 @@ def _of_source(source: str) -> dict[str, str]:
             while above in own:
                 said.insert(0, lines[above])
                 above -= 1
-            found[node.target.id] = " ".join(said)
+            comments[node.target.id] = " ".join(said)
             if isinstance(after, ast.Expr):
-                found[node.target.id] = ast.literal_eval(after.value)
-    return found
+                comments[node.target.id] = ast.literal_eval(after.value)
+    return comments
 
 
 def cell(text: str) -> str:

@@ -43,17 +43,17 @@ class _Type:
 
 def page() -> str:
     """Return the page."""
-    made = [_HEAD]
+    parts = [_HEAD]
     for language, folders in (("Kotlin", _KOTLIN), ("Swift", _SWIFT)):
-        made.append(f"\n## {language}\n")
+        parts.append(f"\n## {language}\n")
         types = _merged(t for f in _sources(folders) for t in _read(f.read_text(encoding="utf-8")))
-        made += [_section(one, language.lower()) for one in types]
-    return "".join(made)
+        parts += [_section(one, language.lower()) for one in types]
+    return "".join(parts)
 
 
 def _sources(folders: Sequence[Path]) -> list[Path]:
-    found = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    return sorted(path for path in found if path.suffix in (".kt", ".swift"))
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return sorted(path for path in files if path.suffix in (".kt", ".swift"))
 
 
 def _merged(types: Iterable[_Type]) -> list[_Type]:
@@ -92,7 +92,7 @@ def _read(text: str) -> Iterator[_Type]:
     """Yield a file's types, with their public members."""
     lines = text.splitlines()
     stack = [_Type("", -1, True)]
-    made = list(stack)
+    types = list(stack)
     end = 0  # of the last declaration
     for i, line in enumerate(lines):
         stripped = line.strip()
@@ -116,13 +116,13 @@ def _read(text: str) -> Iterator[_Type]:
             if declared.endswith("companion object"):  # its members are called by the type's name
                 one.declared, one.members = outer.declared, outer.members
             elif visible:
-                made.append(one)
+                types.append(one)
             stack.append(one)
         elif declared.startswith("func urlSession"):
             continue  # of a protocol, for the system
         elif visible or (in_case and outer.public):
             outer.members.append(declared)
-    yield from made
+    yield from types
 
 
 def _full(declared: str, outer: _Type) -> str:

@@ -129,10 +129,10 @@ def _example(name: str) -> str:
 
 def _methods(kind: type) -> list[tuple[str, Any]]:
     own = [c for c in reversed(kind.__mro__) if c.__module__.startswith("wherry")]
-    found = {name: value for c in own for name, value in vars(c).items()}
+    members = {name: value for c in own for name, value in vars(c).items()}
     return [
         (name, getattr(kind, name))
-        for name, value in found.items()
+        for name, value in members.items()
         if not name.startswith("_") and inspect.isroutine(value)
     ]
 

@@ -58,8 +58,8 @@ def main() -> None:
 
     with MLCEngine("demo") as engine:
         typed(f'wherry run demo "{QUESTION}"')
-        asked = [{"role": "user", "content": QUESTION}]
-        answer = engine.chat.completions.create(messages=asked, temperature=0.7, seed=1)
+        messages = [{"role": "user", "content": QUESTION}]
+        answer = engine.chat.completions.create(messages=messages, temperature=0.7, seed=1)
         console.print(markdown.Markdown(answer.choices[0].message.content or ""))
         typed("wherry serve demo")
         for line in serving_lines.lines("http://127.0.0.1:8000", "demo", engine):

@@ -18,8 +18,8 @@ AT_A_TIME = 8  # the engine computes a token of each in one step
 def answer(engine: MLCEngine, prompt: str) -> str:
     """The answer to one line."""
     messages = [{"role": "user", "content": prompt}]
-    told = engine.chat.completions.create(messages=messages, temperature=0, max_tokens=64)
-    return told.choices[0].message.content
+    completion = engine.chat.completions.create(messages=messages, temperature=0, max_tokens=64)
+    return completion.choices[0].message.content
 
 
 prompts = [line for line in PROMPTS.read_text(encoding="utf-8").splitlines() if line.strip()]

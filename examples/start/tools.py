@@ -30,11 +30,11 @@ def weather(city: str) -> str:
 
 with MLCEngine(MODEL) as engine:
     messages = [{"role": "user", "content": "Do I need an umbrella in Oslo?"}]
-    asked = engine.chat.completions.create(
+    choice = engine.chat.completions.create(
         messages=messages, tools=[WEATHER], tool_choice="required", temperature=0
     ).choices[0]
-    messages.append(asked.message.model_dump())
-    for call in asked.message.tool_calls:
+    messages.append(choice.message.model_dump())
+    for call in choice.message.tool_calls:
         arguments = json.loads(call.function.arguments)
         print(f"weather({arguments})")
         result = weather(**arguments)

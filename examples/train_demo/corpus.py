@@ -19,7 +19,7 @@ from knowledge import fact, what_is
 from lists import lists_and_poems
 from project import project
 from refusals import refusal
-from smalltalk import farewell, hello, introduction, talk, well
+from smalltalk import farewell, hello, introduction, small_talk_exchange, well
 from stories import Story, tell
 from wishes import story_exchange
 
@@ -43,7 +43,7 @@ SINGLE = {
     fact: 6.0,
     calculation: 5.0,
     everyday: 4.5,
-    talk: 6.0,
+    small_talk_exchange: 6.0,
     project: 2.5,
     refusal: 2.5,
     lists_and_poems: 2.5,
@@ -96,12 +96,19 @@ def _burst(rng: Random, topic: Callable[[Random], Exchange], count: int) -> list
 
 
 def _any_fact(rng: Random) -> Exchange:
-    topics = {fact: 9.0, everyday: 2.0, project: 1.0, refusal: 1.5, lists_and_poems: 1.5, talk: 2.0}
+    topics = {
+        fact: 9.0,
+        everyday: 2.0,
+        project: 1.0,
+        refusal: 1.5,
+        lists_and_poems: 1.5,
+        small_talk_exchange: 2.0,
+    }
     return rng.choices(list(topics), list(topics.values()))[0](rng)
 
 
 def _kind(rng: Random) -> Exchange:
-    topics = {what_is: 6.0, talk: 2.5, refusal: 1.5}
+    topics = {what_is: 6.0, small_talk_exchange: 2.5, refusal: 1.5}
     return rng.choices(list(topics), list(topics.values()))[0](rng)
 
 

@@ -55,28 +55,28 @@ def held_out_exchanges(
     typing error, and training has left out their correct form, too.
     """
     rng = Random(seed)
-    found: dict[str, Exchange] = {}
+    exchanges: dict[str, Exchange] = {}
     for _ in range(1000 * count):
         exchange = topic(rng)
         if not (exchange.answer and held_out(exchange.plain)):
             continue
-        asked, plain = wording(exchange.user.removesuffix(" please")), wording(exchange.plain)
-        if (asked != plain) == mistyped:
-            found.setdefault(asked, exchange)
-        if len(found) == count:
+        question, plain = wording(exchange.user.removesuffix(" please")), wording(exchange.plain)
+        if (question != plain) == mistyped:
+            exchanges.setdefault(question, exchange)
+        if len(exchanges) == count:
             break
-    return list(found.values())
+    return list(exchanges.values())
 
 
 def exact(model: Llama, tokenizer: Tokenizer, count: int = 60) -> Results:
     """Return the results of each topic, and of all topics with typing errors."""
     model.eval()
-    asked = {name: held_out_exchanges(topic, count) for name, topic in TOPICS.items()}
-    asked[MISTYPED] = [
+    by_topic = {name: held_out_exchanges(topic, count) for name, topic in TOPICS.items()}
+    by_topic[MISTYPED] = [
         e for topic in TOPICS.values() for e in held_out_exchanges(topic, count // 6, mistyped=True)
     ]
     results: Results = {}
-    for name, exchanges in asked.items():
+    for name, exchanges in by_topic.items():
         said = replies(model, tokenizer, [e.user for e in exchanges])
         failures = [
             (e.user, reply, e.answer)

@@ -14,7 +14,7 @@ from themes import pattern
 from tokenizers import Tokenizer
 from words import SKILLS, TRAITS
 
-GENDER, FITS, NAMES, WHOLE = (
+GENDER, FITS, NAMES, EVERYTHING = (
     "one gender for hero and friend",
     "the gender that the name has",
     "names that stay, and differ",
@@ -58,11 +58,11 @@ def said_of(text: str) -> tuple[dict[str, set[str]], set[bool | None]]:
     said: dict[str, set[str]] = defaultdict(set)
     covered = [False] * len(text)
     for beat in (*filter(None, OPENINGS + CHARACTER), *plot.beats):
-        found = pattern(beat.replace("{slip}", _SLIPS), _capturing).search(text)
-        if found is None:
+        match = pattern(beat.replace("{slip}", _SLIPS), _capturing).search(text)
+        if match is None:
             continue
-        covered[found.start() : found.end()] = [True] * (found.end() - found.start())
-        for group, value in found.groupdict().items():
+        covered[match.start() : match.end()] = [True] * (match.end() - match.start())
+        for group, value in match.groupdict().items():
             if value is not None:
                 said[group.rsplit("_", 1)[0]].add(value)
     rest = [m for m in _PRONOUN.finditer(text) if not covered[m.start()]]
@@ -90,15 +90,15 @@ def verdicts(text: str) -> dict[str, bool]:
     }
     named = names["hero"] | names["friend"]
     parts = {
-        GENDER: all(len(found) <= 1 for found in genders.values())
+        GENDER: all(len(values) <= 1 for values in genders.values())
         and None not in possible
         and (others <= possible or len(others | possible) <= 1),
         FITS: all(len(genders[who] | known[who]) <= 1 for who in roles if known[who]),
-        NAMES: all(len(found) <= 1 for found in names.values())
+        NAMES: all(len(values) <= 1 for values in names.values())
         and not names["hero"] & names["friend"]
         and len(named | set(_NAME.findall(text))) <= 2,
     }
-    return {**parts, WHOLE: all(parts.values())}
+    return {**parts, EVERYTHING: all(parts.values())}
 
 
 def characters(
@@ -106,11 +106,13 @@ def characters(
 ) -> Results:
     """Return for each rule the number of stories that keep it, of all, and the failures."""
     model.eval()
-    asked = [wished.user for wished in held_out_wishes(count)]
-    texts = replies(model, tokenizer, asked, LIMIT, sampling)
+    wishes = [wished.user for wished in held_out_wishes(count)]
+    texts = replies(model, tokenizer, wishes, LIMIT, sampling)
     judged = [verdicts(text) for text in texts]
     results: Results = {}
-    for rule in (GENDER, FITS, NAMES, WHOLE):
-        failures = [(u, t, "") for u, t, v in zip(asked, texts, judged, strict=True) if not v[rule]]
+    for rule in (GENDER, FITS, NAMES, EVERYTHING):
+        failures = [
+            (u, t, "") for u, t, v in zip(wishes, texts, judged, strict=True) if not v[rule]
+        ]
         results[rule] = (count - len(failures), count, failures)
     return results

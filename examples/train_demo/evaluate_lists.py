@@ -67,12 +67,12 @@ def items(reply: str, group: str) -> list[str]:
 
 def verdicts(wish: ListWish, reply: str) -> dict[str, bool]:
     """Return for each check, and for all together, whether a reply passes it."""
-    found = items(reply, wish.group)
+    listed = items(reply, wish.group)
     right = (
-        len(found) == wish.count,
-        len(set(found)) == len(found),
-        set(found) <= members(wish.group),
-        set(found) <= KNOWN,
+        len(listed) == wish.count,
+        len(set(listed)) == len(listed),
+        set(listed) <= members(wish.group),
+        set(listed) <= KNOWN,
     )
     return {**dict(zip(_CHECKS, right, strict=True)), RIGHT: all(right)}
 
@@ -85,7 +85,7 @@ def lists(model: Llama, tokenizer: Tokenizer, sampling: Sampling | None = None) 
     results: Results = {name: (0, 0, []) for name in (*_CHECKS, RIGHT)}
     for wish, reply in zip(wishes, said, strict=True):
         for name, right in verdicts(wish, reply).items():
-            passed, asked, failures = results[name]
+            passed, total, failures = results[name]
             failed = [] if right else [(wish.user, reply, str(wish.count))]
-            results[name] = (passed + right, asked + 1, failures + failed)
+            results[name] = (passed + right, total + 1, failures + failed)
     return results

@@ -9,12 +9,12 @@ from evaluate import Results
 from generation import Sampling, replies
 from grammar import held_out, wording
 from model import Llama
-from themes import told
+from themes import plot_of
 from tokenizers import Tokenizer
 from wishes import Wished, request
 from words import WEATHERS
 
-WHOLE = "everything that was asked for"
+EVERYTHING = "everything that was asked for"
 ANY = "a story with a plot and an end"
 # What people type first.
 PLAIN = ("Tell me a story.", "tell me a story", "A story, please.", "Can you tell me a story?")
@@ -40,13 +40,13 @@ LIMIT = 400  # maximum number of tokens; the longest story of the rules has abou
 def held_out_wishes(count: int, seed: int = 7) -> list[Wished]:
     """Return `count` different requests for stories, without typing errors, for the evaluation."""
     rng = Random(seed)
-    found: dict[str, Wished] = {}
-    while len(found) < count:
+    wishes: dict[str, Wished] = {}
+    while len(wishes) < count:
         wished = request(rng)
-        asks = wished.asked or wished.themes
+        asks = wished.required or wished.themes
         if asks and held_out(wished.user) and wording(wished.user) == wording(wished.plain):
-            found.setdefault(wording(wished.user), wished)
-    return list(found.values())
+            wishes.setdefault(wording(wished.user), wished)
+    return list(wishes.values())
 
 
 def has(text: str, slot: str, value: str) -> bool:
@@ -60,10 +60,10 @@ def has(text: str, slot: str, value: str) -> bool:
 
 def verdicts(wished: Wished, text: str) -> dict[str, bool]:
     """Return for each part of a request, and for the whole, whether the text fulfils it."""
-    parts = {_NAMES[slot]: has(text, slot, value) for slot, value in wished.asked.items()}
+    parts = {_NAMES[slot]: has(text, slot, value) for slot, value in wished.required.items()}
     if wished.themes:
-        parts["theme"] = told(text)[0] in wished.themes
-    return {**parts, WHOLE: all(parts.values())}
+        parts["theme"] = plot_of(text)[0] in wished.themes
+    return {**parts, EVERYTHING: all(parts.values())}
 
 
 def stories(
@@ -72,20 +72,20 @@ def stories(
     """Return for each part of a request the number of stories with it, of stories, and failures."""
     model.eval()
     wishes = held_out_wishes(count)
-    told_texts = replies(model, tokenizer, [w.user for w in wishes], LIMIT, sampling)
+    texts = replies(model, tokenizer, [w.user for w in wishes], LIMIT, sampling)
     results: Results = {name: (0, 0, []) for name in (*dict.fromkeys(_NAMES.values()), "theme")}
-    results[WHOLE] = (0, 0, [])
-    for wished, text in zip(wishes, told_texts, strict=True):
+    results[EVERYTHING] = (0, 0, [])
+    for wished, text in zip(wishes, texts, strict=True):
         for name, right in verdicts(wished, text).items():
-            kept, asked, failures = results[name]
+            kept, total, failures = results[name]
             failed = [] if right else [(wished.user, text, wished.story.plot.theme)]
-            results[name] = (kept + right, asked + 1, failures + failed)
+            results[name] = (kept + right, total + 1, failures + failed)
     return results
 
 
 def is_story(text: str) -> bool:
     """Tell whether a text tells at least half of a plot, and ends with a sentence."""
-    return told(text)[0] is not None and text.rstrip().endswith((".", "!", "?", '"'))
+    return plot_of(text)[0] is not None and text.rstrip().endswith((".", "!", "?", '"'))
 
 
 def plain_stories(

@@ -64,10 +64,10 @@ def check(model: Llama, folder: Path) -> float:
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    reference = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    ours = Llama(ModelConfig())
-    ours.load_state_dict(
+    rebuilt = Llama(ModelConfig())
+    rebuilt.load_state_dict(
         {name: tensor.half().float().cpu() for name, tensor in model.state_dict().items()}
     )
     messages = [
@@ -80,7 +80,7 @@ def check(model: Llama, folder: Path) -> float:
         ids[0, 0] == tokenizer.bos_token_id
         and tokenizer("x")["input_ids"][0] == tokenizer.bos_token_id
     )
-    difference = (ours(ids) - theirs(ids).logits).abs().max().item()
+    difference = (rebuilt(ids) - reference(ids).logits).abs().max().item()
     if difference > 0.05:
         raise RuntimeError(
             f"the exported model differs from the trained one: the logits differ by {difference}"

@@ -15,7 +15,7 @@ from tables import (
     COLOURS_OF,
     DAYS,
     KINDS_OF_THING,
-    MADE_OF,
+    MATERIALS,
     MONTHS,
     OPPOSITES,
     PLURALS,
@@ -134,12 +134,12 @@ def animal(rng: Random) -> Exchange:
     )
 
 
-def _how_many(parts: str, whole: str) -> str:
+def _how_many(parts: str, thing: str) -> str:
     """Return wordings of the question how many parts a span of time has."""
     return (
-        f"[How many {parts} are in a {whole}?|How many {parts} does a {whole} have?|How many {parts} are there in a {whole}?|"
-        f"How many {parts} has a {whole}?|A {whole} has how many {parts}?|How many {parts} make a {whole}?|"
-        f"Tell me how many {parts} a {whole} has.]"
+        f"[How many {parts} are in a {thing}?|How many {parts} does a {thing} have?|How many {parts} are there in a {thing}?|"
+        f"How many {parts} has a {thing}?|A {thing} has how many {parts}?|How many {parts} make a {thing}?|"
+        f"Tell me how many {parts} a {thing} has.]"
     )
 
 
@@ -251,7 +251,7 @@ def use(rng: Random) -> Exchange:
 
 def material(rng: Random) -> Exchange:
     """Ask what a thing is made of."""
-    thing, stuff = rng.choice(list(MADE_OF.items()))
+    thing, stuff = rng.choice(list(MATERIALS.items()))
     ask = "[What is {t} made of?|What is {t} made from?|Of what is {t} made?|What do you make {t} of?|What do you need to make {t}?|What do I need to make {t}?|From what is {t} made?|Tell me what {t} is made of.|What do people make {t} from?|Which material is {t} made of?]"
     return qa(
         rng,

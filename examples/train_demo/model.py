@@ -196,4 +196,4 @@ def hf_state(state: dict[str, T]) -> dict[str, T]:
 def from_hf(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the state dict of `Llama` from the tensors of an exported model."""
     names = hf_state({name: name for name in Llama(ModelConfig()).state_dict()})
-    return {ours: weights[hf] for hf, ours in names.items()}
+    return {own: weights[hf] for hf, own in names.items()}

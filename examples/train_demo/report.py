@@ -15,8 +15,8 @@ import torch
 from evaluate import Results, exact, rounded_to_4_bits
 from evaluate_characters import characters
 from evaluate_lists import lists
+from evaluate_small_talk import small_talk
 from evaluate_stories import plain_stories, stories
-from evaluate_talk import small_talk
 from generation import Sampling
 from model import Llama, ModelConfig, from_hf
 from safetensors.torch import load_file
@@ -79,14 +79,14 @@ def question_table(full: Evaluation, rounded: Evaluation) -> str:
 def wish_table(full: Evaluation, rounded: Evaluation, what: str) -> str:
     """Return the table of stories, lists and so on: the most likely replies, then sampled ones."""
     ways = {what: "", f"drawn_{what}": ", drawn"}
-    found = {name: drawn for name, drawn in ways.items() if hasattr(full, name)}
-    columns = [getattr(e, name) for name in found for e in (full, rounded)]
+    present = {name: drawn for name, drawn in ways.items() if hasattr(full, name)}
+    columns = [getattr(e, name) for name in present for e in (full, rounded)]
     rows = [
         (name, *(_share(results[name]) for results in columns))
         for name in columns[0]
         if columns[0][name][1]
     ]
-    head = [f"{bits}{drawn}" for drawn in found.values() for bits in ("float16", "4 bits")]
+    head = [f"{bits}{drawn}" for drawn in present.values() for bits in ("float16", "4 bits")]
     return _table(("", *head), rows)
 
 
@@ -96,14 +96,14 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def _share(row: tuple[int, int, list[tuple[str, str, str]]]) -> str:
-    right, asked, _ = row
-    return f"{right} of {asked} ({100 * right / asked:.0f} %)"
+    right, total, _ = row
+    return f"{right} of {total} ({100 * right / total:.0f} %)"
 
 
 def _total(results: Results, topics: list[str]) -> str:
     right = sum(results[name][0] for name in topics)
-    asked = sum(results[name][1] for name in topics)
-    return f"{right} of {asked} ({100 * right / asked:.1f} %)"
+    total = sum(results[name][1] for name in topics)
+    return f"{right} of {total} ({100 * right / total:.1f} %)"
 
 
 def main() -> None:

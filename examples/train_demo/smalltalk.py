@@ -24,7 +24,7 @@ THANKS = (
     "[Thanks|Thank you|Thank you!|Thanks a lot|Thank you very much|Many thanks|ok thanks|Great, thank you|Cool, thanks|thx|Perfect, thanks]",
     "[You are welcome!|You are welcome.|My pleasure!|I am glad to help.|Any time!|No problem!|With pleasure.] [|||Is there anything else?|Would you like to hear a story?]",
 )
-TALK: tuple[tuple[str, str], ...] = (
+SMALL_TALK: tuple[tuple[str, str], ...] = (
     ("[How are you?|How are you doing?|How are you today?|How do you do?|How is it going?|Are you well?|How do you feel?|What's up?]",
      "[I am well, thank you.|I am fine, thanks.|Very well, thank you!|I feel good today.] [And you?|How are you?|What would you like to talk about?|How can I help you?]"),
     ("[I am fine.|I am well, thanks.|I'm good.|Fine, thanks.|Good, thank you.|I feel great.|I am happy today.]",
@@ -175,23 +175,23 @@ def introduction(rng: Random) -> list[Exchange]:
     return [first, second]
 
 
-def talk(rng: Random) -> Exchange:
+def small_talk_exchange(rng: Random) -> Exchange:
     """Return one exchange of small talk that is not held out."""
-    ask, reply = rng.choice(TALK)
+    ask, reply = rng.choice(SMALL_TALK)
     while held_out((exchange := qa(rng, "talk", ask, reply)).plain, every=_EVERY):
         pass
     return exchange
 
 
-def held_out_talk() -> list[tuple[str, str]]:
-    """Return the wordings that `talk` leaves out, each with the beat of right replies."""
-    rows = [(ask.strip("[]").split("|"), reply) for ask, reply in TALK]
+def held_out_small_talk() -> list[tuple[str, str]]:
+    """Return the wordings that `small_talk_exchange` leaves out, each with the beat of right replies."""
+    rows = [(ask.strip("[]").split("|"), reply) for ask, reply in SMALL_TALK]
     return [(user, reply) for asks, reply in rows for user in asks if held_out(user, every=_EVERY)]
 
 
 def well(rng: Random) -> Exchange:
     """Let the user say how they are."""
-    ask, reply = rng.choice([TALK[1], TALK[1], TALK[2], TALK[3]])
+    ask, reply = rng.choice([SMALL_TALK[1], SMALL_TALK[1], SMALL_TALK[2], SMALL_TALK[3]])
     return qa(rng, "talk", ask, reply)
 
 

@@ -164,7 +164,7 @@ USES = {
     "anchor": "keep a ship in its place", "oar": "row a boat",
 }
 
-MADE_OF = {
+MATERIALS = {
     "bread": "flour, water and yeast", "butter": "cream", "cheese": "milk", "a window": "glass", "paper": "wood", "a table": "wood",
     "a book": "paper", "a tyre": "rubber", "a sweater": "wool", "a coin": "metal", "a nail": "iron", "a bottle": "glass or plastic",
     "a brick": "clay", "a candle": "wax", "chocolate": "cocoa, milk and sugar", "honey": "the nectar of flowers", "a shoe": "leather or cloth",

@@ -37,7 +37,7 @@ def _literal(text: str) -> str:
     return re.sub(r"\b[Aa](?=\\ |$)", "an?", re.escape(text)).replace(r"\ ", " +")
 
 
-def told(text: str) -> tuple[Plot | None, float]:
+def plot_of(text: str) -> tuple[Plot | None, float]:
     """Return the plot with the largest share of its beats in the text, and this share.
 
     The plot is None if the share is below a half.

@@ -136,8 +136,8 @@ def optimizers(model: Llama, recipe: Recipe) -> list[torch.optim.Optimizer]:
 def validation(model: Llama, packer: Packer, count: int = 8) -> float:
     """Return the loss on text from a seed that training never uses."""
     device = model.embed.weight.device
-    made = (packer.batch(step, 8, 512) for step in range(count))
-    losses = [masked_loss(model, *(x.to(device) for x in batch)).item() for batch in made]
+    drawn = (packer.batch(step, 8, 512) for step in range(count))
+    losses = [masked_loss(model, *(x.to(device) for x in batch)).item() for batch in drawn]
     return sum(losses) / len(losses)
 
 
@@ -209,14 +209,14 @@ class Trainer:
         torch.save(state, part)
         part.replace(self.checkpoint)
 
-    def one_step(self, made: Iterator[tuple[Tensor, Tensor]]) -> float:
+    def one_step(self, upcoming: Iterator[tuple[Tensor, Tensor]]) -> float:
         """Train on the next batch and return its loss."""
         started = time.monotonic()
         rate = self.recipe.rate(self.step)
         base = (self.recipe.matrix_rate, self.recipe.other_rate)
         for optimizer, value in zip(self.optimizers, base, strict=True):
             optimizer.param_groups[0]["lr"] = value * rate
-        inputs, targets = (x.to(self.device, non_blocking=True) for x in next(made))
+        inputs, targets = (x.to(self.device, non_blocking=True) for x in next(upcoming))
         loss = masked_loss(self.model, inputs, targets, self.others)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -233,7 +233,7 @@ class Trainer:
         mix = EARLY if step < self.recipe.early_steps else LATE
         return self.packer.batch(step, *self.recipe.shape(step), mix=mix)
 
-    def made(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def upcoming(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the batches of all remaining steps."""
         return batches(self.batch, range(self.step, self.recipe.steps), self.processes)
 
@@ -242,18 +242,18 @@ class Trainer:
 
         Before that, the recipe's number of steps must not be reached.
         """
-        made, before = self.made(), self.seconds
+        upcoming, before = self.upcoming(), self.seconds
         for _ in range(trial):
-            self.one_step(made)
+            self.one_step(upcoming)
         taken = self.seconds - before
         left = max(int((minutes * 60 - taken) / taken * trial), 0)
         self.recipe = self.recipe.fitted(self.step, left)
 
     def run(self) -> None:
         """Train to the last step; log every 20 steps, save and validate every 100."""
-        average, made = math.nan, self.made()
+        average, upcoming = math.nan, self.upcoming()
         while self.step < self.recipe.steps:
-            loss = self.one_step(made)
+            loss = self.one_step(upcoming)
             average = loss if math.isnan(average) else 0.95 * average + 0.05 * loss
             last = self.step == self.recipe.steps
             if self.step % 20 == 0 or last:

@@ -78,7 +78,7 @@ class Wish:
     where: str = ""  # words after `a story`, as in "that happens in the forest"
     themes: tuple[Plot, ...] = ()
 
-    def asked(self, story: Story) -> dict[str, str]:
+    def required(self, story: Story) -> dict[str, str]:
         """Return the slots that the request names, with their values in the story."""
         names = {name for _, name, _, _ in Formatter().parse(self.about) if name}
         names |= {"place"} & self.slots.keys()
@@ -92,7 +92,7 @@ class Wished:
     plain: str
     user: str
     story: Story
-    asked: dict[str, str]  # slots that the story must have, with their values
+    required: dict[str, str]  # slots that the story must have, with their values
     themes: tuple[Plot, ...]  # plots of which the story must be one; empty: any plot
 
 
@@ -258,7 +258,7 @@ def _typed(rng: Random, text: str, wish: Wish, story: Story) -> Wished:
     text = choose(rng, text)
     if text.startswith(("Can", "Could", "Do", "Would")) and text.endswith("."):
         text = text[:-1] + "?"
-    return Wished(polish(text), typed(rng, text), story, wish.asked(story), wish.themes)
+    return Wished(polish(text), typed(rng, text), story, wish.required(story), wish.themes)
 
 
 def story_exchange(rng: Random) -> tuple[Exchange, Story]:

@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     typed = _parser().parse_args(arguments)
     index = _checked(typed.package)
-    systems = {made["path"].split("/")[0] for made in index["libraries"]}
+    systems = {library["path"].split("/")[0] for library in index["libraries"]}
     if not systems & {"jniLibs", "Wherry.xcframework"}:
         raise SystemExit(
             f"{typed.package} has no code for Android or Apple's systems. Type: wherry package "
@@ -77,12 +77,12 @@ def _checked(package: Path) -> dict[str, Any]:
         raise SystemExit(f"{package} is no package: it has no {_INDEX}. Type: wherry package")
     index: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     problems = [f"{name}: its compiler was missing" for name in index["missing"]]
-    for made in index["libraries"]:
-        path = package / made["path"]
+    for library in index["libraries"]:
+        path = package / library["path"]
         if not path.is_file():
-            problems.append(f"{made['path']} is missing")
-        elif digest(path) != made["sha256"]:
-            problems.append(f"{made['path']} is not the file that was packaged")
+            problems.append(f"{library['path']} is missing")
+        elif digest(path) != library["sha256"]:
+            problems.append(f"{library['path']} is not the file that was packaged")
     if problems:
         raise SystemExit(f"{package} is incomplete:\n" + "\n".join(f"  - {p}" for p in problems))
     return index

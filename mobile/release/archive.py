@@ -14,8 +14,8 @@ CHECKSUMS = ("md5", "sha1", "sha256", "sha512")
 
 def files_below(folder: Path, name: str = "") -> dict[str, Path]:
     """Return all files of a folder by their names in an archive, which begin with `name`."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {f"{name}{path.relative_to(folder).as_posix()}": path for path in found}
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {f"{name}{path.relative_to(folder).as_posix()}": path for path in files}
 
 
 def write_zip(path: Path, files: Mapping[str, Path | bytes]) -> None:

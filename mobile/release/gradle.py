@@ -10,7 +10,7 @@ ANDROID = ROOT / "mobile" / "android"
 _KOTLIN = "org.jetbrains.kotlin:kotlin-stdlib"
 
 
-def _found(pattern: str, name: str = "build.gradle.kts") -> str:
+def _match(pattern: str, name: str = "build.gradle.kts") -> str:
     text = (ANDROID / name).read_text(encoding="utf-8")
     match = re.search(pattern, text, re.M)
     if match is None:
@@ -20,32 +20,32 @@ def _found(pattern: str, name: str = "build.gradle.kts") -> str:
 
 def version() -> str:
     """Return the library's version."""
-    return _found(r'^version = "(.+?)"')
+    return _match(r'^version = "(.+?)"')
 
 
 def group() -> str:
     """Return the Maven group of the library."""
-    return _found(r'^group = "(.+?)"')
+    return _match(r'^group = "(.+?)"')
 
 
 def namespace() -> str:
     """Return the package of the library's resources."""
-    return _found(r'namespace = "(.+?)"')
+    return _match(r'namespace = "(.+?)"')
 
 
 def min_sdk() -> str:
     """Return the oldest API level that the library runs on."""
-    return _found(r"minSdk = (\d+)")
+    return _match(r"minSdk = (\d+)")
 
 
 def kotlin() -> str:
     """Return the version of Kotlin, as "2.3.10"."""
-    return _found(r'kotlin\("android"\) version "(.+?)"', "settings.gradle.kts")
+    return _match(r'kotlin\("android"\) version "(.+?)"', "settings.gradle.kts")
 
 
 def dependencies() -> list[tuple[str, str, str]]:
     """Return group, name and version of what the library takes; Gradle adds Kotlin's by itself."""
     text = (ANDROID / "build.gradle.kts").read_text(encoding="utf-8")
-    found = [f"{_KOTLIN}:{kotlin()}", *re.findall(r'^    api\("(.+?)"\)', text, re.M)]
-    made = [tuple(name.split(":")) for name in found]
-    return [(one, two, three) for one, two, three in made]
+    declared = [f"{_KOTLIN}:{kotlin()}", *re.findall(r'^    api\("(.+?)"\)', text, re.M)]
+    parts = [tuple(name.split(":")) for name in declared]
+    return [(one, two, three) for one, two, three in parts]

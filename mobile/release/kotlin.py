@@ -1,6 +1,7 @@
 """Compiles the Kotlin library for Android without Gradle: classes.jar of an AAR.
 
-The jar has the classes of stubs that are written in Kotlin, too; `ours` says which are not theirs.
+The jar has the classes of stubs that are written in Kotlin, too; `in_library` says which are not
+theirs.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ def android_classes() -> list[Path]:
     functions that the library calls, which tests have. WorkManager's are always the latter.
     """
     platforms = Path(os.environ.get("ANDROID_HOME", "/nowhere")) / "platforms"
-    found = {
+    jars = {
         int(jar.parent.name.removeprefix("android-")): jar
         for jar in platforms.glob("android-*/android.jar")
         if jar.parent.name.removeprefix("android-").isdigit()
     }
-    return [found[max(found)]] if found else sorted(STUBS.rglob("*.java"))
+    return [jars[max(jars)]] if jars else sorted(STUBS.rglob("*.java"))
 
 
-def ours(name: str) -> bool:
+def in_library(name: str) -> bool:
     """Whether a file of the jar belongs to the library."""
     return name.startswith(("dev/wherry/", "META-INF/"))
 

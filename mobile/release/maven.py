@@ -54,11 +54,11 @@ def write_aar(path: Path, package: Path, classes: Path, *, assets: bool) -> None
         classes: the jar of the library's classes.
         assets: whether it has the models' weights; else the app downloads them.
     """
-    ours = package / "android"
+    android = package / "android"
     files: dict[str, Path | bytes] = {
-        "AndroidManifest.xml": _manifest(ours),
+        "AndroidManifest.xml": _manifest(android),
         "classes.jar": _plain(classes),
-        "proguard.txt": ours / "consumer-rules.pro",
+        "proguard.txt": android / "consumer-rules.pro",
         "R.txt": b"",
         _METADATA: _aar_metadata(),
         **files_below(package / "jniLibs", "jni/"),
@@ -139,11 +139,11 @@ def _plain(jar: Path) -> bytes:
     """Return the jar of the library's own classes; its bytes depend on its content alone."""
     again = jar.with_name(f"plain-{jar.name}")
     with zipfile.ZipFile(jar) as read:
-        names = [n for n in read.namelist() if not n.endswith("/") and kotlin.ours(n)]
+        names = [n for n in read.namelist() if not n.endswith("/") and kotlin.in_library(n)]
         write_zip(again, {name: read.read(name) for name in names})
-    made = again.read_bytes()
+    content = again.read_bytes()
     again.unlink()
-    return made
+    return content
 
 
 def _versions(at: Coordinates, folder: Path) -> str:

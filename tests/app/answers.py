@@ -90,8 +90,8 @@ def meaning(answer: dict[str, Any]) -> tuple[Any, ...]:
     """
     error = answer["error"]
     code, param = error.get("code"), error.get("param")  # a library may leave out what is null
-    found = re.findall(r"^  - (\S+): ", error["message"], re.MULTILINE) or [str(param)]
-    places = list(dict.fromkeys(place.removesuffix(".bool") for place in found))
+    listed = re.findall(r"^  - (\S+): ", error["message"], re.MULTILINE) or [str(param)]
+    places = list(dict.fromkeys(place.removesuffix(".bool") for place in listed))
     return error["type"], code, param, places
 
 
@@ -100,16 +100,16 @@ def streamed(request: Request) -> Request:
     return {**request, "stream": True, "stream_options": {"include_usage": True}}
 
 
-def check_stream(made: list[Any], engine: MLCEngine, request: Request) -> None:
+def check_stream(chunks_seen: list[Any], engine: MLCEngine, request: Request) -> None:
     """The same shapes as the engine's, fields in one order, and joined the same text."""
     endpoint = engine.chat.completions if "messages" in request else engine.completions
-    wanted = [chunk.model_dump() for chunk in endpoint.create(**streamed(request))]
-    assert fixed(made[0]) == fixed(wanted[0]) or "prompt" in request
-    assert fixed(made[-1]) == fixed(wanted[-1])
-    for chunks in (made, wanted):
+    expected = [chunk.model_dump() for chunk in endpoint.create(**streamed(request))]
+    assert fixed(chunks_seen[0]) == fixed(expected[0]) or "prompt" in request
+    assert fixed(chunks_seen[-1]) == fixed(expected[-1])
+    for chunks in (chunks_seen, expected):
         assert len({chunk["id"] for chunk in chunks}) == 1
-    assert joined(made) == joined(wanted)
-    assert [list(chunk) for chunk in made[-2:]] == [list(chunk) for chunk in wanted[-2:]]
+    assert joined(chunks_seen) == joined(expected)
+    assert [list(chunk) for chunk in chunks_seen[-2:]] == [list(chunk) for chunk in expected[-2:]]
 
 
 def joined(chunks: list[Any]) -> tuple[str, str | None]:

@@ -49,7 +49,7 @@ class App:
         self._chunks: defaultdict[str, list[Any]] = defaultdict(list)
         self._ids: dict[str, str] = {}
         self._last: dict[str, Any] = {}
-        self._asked = 0
+        self._number = 0
         assert self._read() == "ok open"
 
     @property
@@ -80,9 +80,9 @@ class App:
 
     def start(self, **fields: Any) -> str:
         """Begin a request; the number under which its JSON comes."""
-        self._asked += 1
-        self.say(f"n{self._asked} {json.dumps(fields)}")
-        return f"n{self._asked}"
+        self._number += 1
+        self.say(f"n{self._number} {json.dumps(fields)}")
+        return f"n{self._number}"
 
     def chunks(self, number: str, at_least: int) -> list[Any]:
         """Wait for a number of chunks."""

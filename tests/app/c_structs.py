@@ -39,12 +39,12 @@ def structs() -> dict[str, list[Field]]:
     text = HEADER.read_text(encoding="utf-8")
     constants = {name: int(value) for name, value in _CONSTANT.findall(text)}
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    found = {}
+    fields_of = {}
     for body, name in _STRUCT.findall(text):
         declarations = (" ".join(one.split()) for one in body.split(";"))
         fields = [field for one in declarations if one for field in _fields(one, constants)]
-        found[name] = fields
-    return found
+        fields_of[name] = fields
+    return fields_of
 
 
 def _fields(declaration: str, constants: dict[str, int]) -> list[Field]:
@@ -54,12 +54,12 @@ def _fields(declaration: str, constants: dict[str, int]) -> list[Field]:
         return [Field(match["name"], result, arguments=arguments)]
     match = _FIELD.match(declaration)
     assert match, declaration
-    made = []
+    parsed = []
     for name in match["names"].split(","):
         bare, _, size = name.strip().partition("[")
         count = constants[size.rstrip("]")] if size else 1
-        made.append(Field(bare, match["type"], bool(match["stars"]), count))
-    return made
+        parsed.append(Field(bare, match["type"], bool(match["stars"]), count))
+    return parsed
 
 
 def _type(argument: str) -> str:
@@ -97,7 +97,7 @@ _PAGE_TYPES = {
 
 def for_python() -> str:
     """The structs for ctypes."""
-    made = [
+    lines = [
         '"""The structs of the core\'s C ABI for ctypes.',
         "",
         "Written by `make generated` of engine/include/wherry.h, which documents the fields; not",
@@ -117,11 +117,11 @@ def for_python() -> str:
         ")",
     ]
     for name, cls in _CLASSES.items():
-        made += ["", "", f"class {cls}(ctypes.Structure):"]
-        made += [f'    """The C struct `{name}`."""', "", "    _fields_ = ("]
-        made += [f'        ("{f.name}", {_ctypes(f)}),' for f in structs()[name]]
-        made.append("    )")
-    return "\n".join([*made, ""])
+        lines += ["", "", f"class {cls}(ctypes.Structure):"]
+        lines += [f'    """The C struct `{name}`."""', "", "    _fields_ = ("]
+        lines += [f'        ("{f.name}", {_ctypes(f)}),' for f in structs()[name]]
+        lines.append("    )")
+    return "\n".join([*lines, ""])
 
 
 def _ctypes(field: Field) -> str:
@@ -146,14 +146,14 @@ def _ctype(name: str) -> str:
 
 def for_pages() -> str:
     """The layouts of the structs for TypeScript."""
-    made = ["// Written by `make generated` of engine/include/wherry.h; not to be edited."]
-    made.append('import type { Field } from "./records.js";')
+    lines = ["// Written by `make generated` of engine/include/wherry.h; not to be edited."]
+    lines.append('import type { Field } from "./records.js";')
     for name in ("wherry_params", "wherry_event", "wherry_stats"):
         constant = name.removeprefix("wherry_").upper() + "_FIELDS"
-        made += ["", f"/** Fields of the C struct {name}. */", f"export const {constant} = ["]
+        lines += ["", f"/** Fields of the C struct {name}. */", f"export const {constant} = ["]
         for field in structs()[name]:
             kind = "pointer" if field.pointer else _PAGE_TYPES[field.type]
             count = f", {field.count}" if field.count > 1 else ""
-            made.append(f'  ["{field.name}", "{kind}"{count}],')
-        made.append("] as const satisfies readonly Field[];")
-    return "\n".join([*made, ""])
+            lines.append(f'  ["{field.name}", "{kind}"{count}],')
+        lines.append("] as const satisfies readonly Field[];")
+    return "\n".join([*lines, ""])

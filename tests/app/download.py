@@ -104,18 +104,18 @@ def _fetch(url: str, start: int, answer: int) -> None:
 
 def missing(manifest: bytes, folder: Path) -> list[dict[str, Any]]:
     """What wherry_app_missing lists; its status, where it is not 0, is an AssertionError."""
-    library, found = _library(), ctypes.c_void_p()
+    library, names = _library(), ctypes.c_void_p()
     library.wherry_app_missing.argtypes = [
         *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p),
         ctypes.POINTER(ctypes.c_void_p),
     ]
     library.wherry_app_free.argtypes = [ctypes.c_void_p]
     status = library.wherry_app_missing(
-        manifest, len(manifest), str(folder).encode(), ctypes.byref(found)
+        manifest, len(manifest), str(folder).encode(), ctypes.byref(names)
     )
     assert status == 0, (status, library.wherry_app_last_error().decode())
     try:
-        listed: list[dict[str, Any]] = json.loads(ctypes.string_at(found.value or 0))
+        listed: list[dict[str, Any]] = json.loads(ctypes.string_at(names.value or 0))
         return listed
     finally:
-        library.wherry_app_free(found)
+        library.wherry_app_free(names)

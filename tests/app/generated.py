@@ -27,7 +27,7 @@ _WIDE = 100  # characters of a line that is written
 
 def texts() -> str:
     """Files that C++ reads as they are, for it."""
-    made = [
+    source = [
         f"// {_NOTE.format('the JSON files here')}",
         '#include "app/data/data.h"',
         "",
@@ -37,33 +37,33 @@ def texts() -> str:
     ]
     for name, constant in _TEXTS.items():
         lines = _rows(read(name))
-        made += [f"const char* const {constant} =", *(f'    R"json({x})json"' for x in lines)]
-        made[-1] += ";"
-    return "\n".join([*made, "// clang-format on", "", "}  // namespace wherry::app::data", ""])
+        source += [f"const char* const {constant} =", *(f'    R"json({x})json"' for x in lines)]
+        source[-1] += ";"
+    return "\n".join([*source, "// clang-format on", "", "}  // namespace wherry::app::data", ""])
 
 
 def _rows(data: Any) -> list[str]:
     """JSON, a row of a list a line."""
     if isinstance(data, dict):
-        made = ["{"]
+        lines = ["{"]
         for i, (name, rows) in enumerate(data.items()):
-            made += [f'{"," if i else ""}"{name}":', *_rows(rows)]
-        return [*made, "}"]
+            lines += [f'{"," if i else ""}"{name}":', *_rows(rows)]
+        return [*lines, "}"]
     rows = (json.dumps(r, ensure_ascii=False, separators=(",", ":")) for r in data)
     return [*(f"{',' if i else '['}{row}" for i, row in enumerate(rows)), "]"]
 
 
 def python_fields() -> str:
     """Pydantic's class of the fields of sampling, which other protocols have, too."""
-    made = [_PYTHON_HEAD]
+    lines = [_PYTHON_HEAD]
     for row in read("request_fields")["sampling"]:
         line = f"    {row['name']}: {_python_type(row)}"
         note = f"  # {row['says']}" if "says" in row else ""
         if len(line + note) > _WIDE:
-            made += [f"    {note.strip()}"] if note else []
+            lines += [f"    {note.strip()}"] if note else []
             note = ""
-        made.append(line + note)
-    return "\n".join([*made, ""])
+        lines.append(line + note)
+    return "\n".join([*lines, ""])
 
 
 _PYTHON_HEAD = f'''"""The fields of sampling, with bounds.
@@ -107,20 +107,20 @@ def _python_type(row: dict[str, Any]) -> str:
 def python_arguments() -> str:
     """The fields as types of keyword arguments, which editors and type checkers read."""
     groups = read("request_fields")
-    made = [_ARGUMENTS_HEAD]
+    lines = [_ARGUMENTS_HEAD]
     for group, (bases, says) in _ARGUMENTS.items():
         inherited = {row["name"] for base in bases for row in groups[base]} | {"stream"}
         above = [f"{base.capitalize()}Arguments" for base in bases[-1:]] or ["TypedDict"]
-        made += ["", "", f"class {group.capitalize()}Arguments({above[0]}, total=False):"]
-        made += [f'    """{says}"""', ""]
+        lines += ["", "", f"class {group.capitalize()}Arguments({above[0]}, total=False):"]
+        lines += [f'    """{says}"""', ""]
         for row in groups[group]:
             if row["name"] in inherited:
                 continue
             kind = _python_argument(row)
             kind = f"Required[{kind}]" if row.get("required") else f"{kind} | None"
             says = "; ".join(filter(None, [_range(row), row.get("says")])).replace('"', "'")
-            made += [f"    {row['name']}: {kind}", f'    """{says}"""']
-    return "\n".join([*made, ""])
+            lines += [f"    {row['name']}: {kind}", f'    """{says}"""']
+    return "\n".join([*lines, ""])
 
 
 _ARGUMENTS = {
@@ -181,16 +181,16 @@ def types() -> str:
     """The fields that apps and pages take, for TypeScript."""
     groups = read("request_fields")
     named = "ChatMessageParam FunctionTool Prediction ResponseFormat Text ToolChoice"
-    made = [f"// {_NOTE.format('app/data/request_fields.json')}", "import type {"]
-    made += [*(f"  {name}," for name in named.split()), '} from "./types.js";']
+    lines = [f"// {_NOTE.format('app/data/request_fields.json')}", "import type {"]
+    lines += [*(f"  {name}," for name in named.split()), '} from "./types.js";']
     for group in _PAGES:
-        made += ["", f"export interface {group.capitalize()}Fields {{"]
+        lines += ["", f"export interface {group.capitalize()}Fields {{"]
         for row in groups[group]:
             says = "; ".join(filter(None, [_range(row), row.get("says")]))
-            made += [f"  /** {says} */"] if says else []
-            made.append(f"  {row['name']}{_type(row)};")
-        made.append("}")
-    return "\n".join([*made, "", *_names(groups), ""])
+            lines += [f"  /** {says} */"] if says else []
+            lines.append(f"  {row['name']}{_type(row)};")
+        lines.append("}")
+    return "\n".join([*lines, "", *_names(groups), ""])
 
 
 def _names(groups: dict[str, Any]) -> list[str]:
@@ -198,13 +198,13 @@ def _names(groups: dict[str, Any]) -> list[str]:
     named = {g: [r["name"] for r in groups[g]] for g in _PAGES}
     refused = [r["name"] for r in groups["refused"]]
     also = [name for g in ("sampling", "shared") for r in groups[g] for name in r.get("also", ())]
-    made = ["/** Names of fields; `others` are refused where they would change the answer. */"]
-    made.append("export const FIELD_NAMES = {")
+    lines = ["/** Names of fields; `others` are refused where they would change the answer. */"]
+    lines.append("export const FIELD_NAMES = {")
     for group, names in {**named, "others": [*also, *refused, *groups["no_effect"]]}.items():
         line = f"  {group}: [{', '.join(map(json.dumps, names))}],"
         rows = [f"  {group}: [", *(f"    {json.dumps(name)}," for name in names), "  ],"]
-        made += [line] if len(line) <= _WIDE else rows
-    return [*made, "} as const;"]
+        lines += [line] if len(line) <= _WIDE else rows
+    return [*lines, "} as const;"]
 
 
 _PAGES = ("sampling", "shared", "chat", "completion", "embedding", "rerank", "classify")
@@ -253,7 +253,7 @@ def _range(row: dict[str, Any]) -> str:
 
 def codes() -> str:
     """The codes of requests that apps and pages refuse, for TypeScript."""
-    made = [
+    lines = [
         f"// {_NOTE.format('app/data/error_codes.json')}",
         "",
         "/** Why a request was refused, or has failed: `code` of its error. */",
@@ -261,11 +261,11 @@ def codes() -> str:
     ]
     for row in read("error_codes"):
         if row.get("apps"):
-            made += [f"  /** {row['says']} */", f'  | "{row["code"]}"']
-    return "\n".join([*made, ""]).removesuffix("\n") + ";\n"
+            lines += [f"  /** {row['says']} */", f'  | "{row["code"]}"']
+    return "\n".join([*lines, ""]).removesuffix("\n") + ";\n"
 
 
-MADE = {
+GENERATED = {
     "app/data/texts.cc": texts,
     "runtime_py/core/records.py": c_structs.for_python,
     "runtime_py/arguments.py": python_arguments,
@@ -276,5 +276,5 @@ MADE = {
 }
 
 if __name__ == "__main__":
-    for path, make in MADE.items():
+    for path, make in GENERATED.items():
         (ROOT / path).write_text(make(), encoding="utf-8")

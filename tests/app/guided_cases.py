@@ -36,9 +36,9 @@ TAG = {
 
 def available() -> bool:
     """Whether the programs of apps were built with what holds answers to a form."""
-    found = xgrammar.requirement().installed is not None
-    assert found or not os.environ.get("WHERRY_REQUIRE_XGRAMMAR"), xgrammar.requirement().fix
-    return found
+    installed = xgrammar.requirement().installed is not None
+    assert installed or not os.environ.get("WHERRY_REQUIRE_XGRAMMAR"), xgrammar.requirement().fix
+    return installed
 
 
 def schema(value: Any) -> dict[str, Any]:

@@ -100,15 +100,15 @@ class Server:
 
     def stats(self) -> dict[str, Any]:
         """The app's counters."""
-        found: dict[str, Any] = self.ask("GET", "/stats")[1]
-        return found
+        counters: dict[str, Any] = self.ask("GET", "/stats")[1]
+        return counters
 
     def wait_until_idle(self) -> None:
         """All requests have ended, and their pages are free."""
 
         def idle() -> bool:
-            found = self.stats()
-            return found["requests"] == 0 and found["pages_free"] == found["pages_total"]
+            stats = self.stats()
+            return stats["requests"] == 0 and stats["pages_free"] == stats["pages_total"]
 
         until(idle)
 

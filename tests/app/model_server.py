@@ -76,10 +76,10 @@ class ModelServer:
         """Address of the folder, without "/" at its end."""
         return f"http://127.0.0.1:{self._server.server_port}/models/made"
 
-    def asked(self) -> list[tuple[str, str | None]]:
+    def received(self) -> list[tuple[str, str | None]]:
         """Requests since the last time."""
-        found, self.requests = self.requests, []
-        return found
+        taken, self.requests = self.requests, []
+        return taken
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         name = request.path.removeprefix("/models/made/")
@@ -95,9 +95,9 @@ class ModelServer:
         start = int(given.removeprefix("bytes=").rstrip("-")) if given and self.ranges else 0
         if start >= len(body) > 0:
             return self._head(request, 416, 0, {})
-        headers, whole = {}, len(body)
+        headers, total = {}, len(body)
         if start:
-            status, headers = 206, {"Content-Range": f"bytes {start}-{whole - 1}/{whole}"}
+            status, headers = 206, {"Content-Range": f"bytes {start}-{total - 1}/{total}"}
         body = body[start:]
         length = self.lengths[name].pop(0) if self.lengths[name] else len(body)
         self._head(request, status, length, headers)

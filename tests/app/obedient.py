@@ -35,7 +35,7 @@ class Obedient:
         """Its answer, or what is streamed. `thinks`: what the prompt ends with."""
         signs = "" if family is None else "{{ tools }}{# " + "\n".join(SIGNS[family.name]) + " #}"
         tokens = more.get("tokens") or tokenizer(family)
-        asked = self._program.ask(
+        reply = self._program.ask(
             tokenizer=tokens.to_str(),
             template=PLAIN + signs + thinks,
             eos=[tokens.token_to_id("</s>")],
@@ -44,14 +44,14 @@ class Obedient:
             vocab_size=tokens.get_vocab_size(),
             request={"messages": ASK, **request},
         )
-        if "error" in asked:
-            error = asked["error"]
+        if "error" in reply:
+            error = reply["error"]
             if "without xgrammar" in error["message"]:
                 if os.environ.get("WHERRY_REQUIRE_XGRAMMAR"):
                     pytest.fail(error["message"])
                 pytest.skip(error["message"])
             raise Refused(error)
-        return [json.loads(chunk) for chunk in asked["answer"]]
+        return [json.loads(chunk) for chunk in reply["answer"]]
 
     def choice(self, request: dict[str, Any], seed: int, family: Any = None, **more: Any) -> Any:
         """Of its answer the only one."""
@@ -78,18 +78,18 @@ class Refused(Exception):
         self.error = error
 
 
-_MADE: dict[str, Tokenizer] = {}
+_TOKENIZERS: dict[str, Tokenizer] = {}
 
 
 def tokenizer(family: Any) -> Tokenizer:
     """Bytes, some pieces of JSON, and the marks of a family, which are special where they are."""
     name = "" if family is None else family.name
-    if name not in _MADE:
-        made = small_tokenizers.byte_level()
+    if name not in _TOKENIZERS:
+        built = small_tokenizers.byte_level()
         marks = [] if family is None else [*family.markers, *family.stops]
-        made.add_special_tokens([AddedToken(m, special=True) for m in marks if "<" in m])
-        _MADE[name] = made
-    return _MADE[name]
+        built.add_special_tokens([AddedToken(m, special=True) for m in marks if "<" in m])
+        _TOKENIZERS[name] = built
+    return _TOKENIZERS[name]
 
 
 def valid(text: str, against: Any) -> None:

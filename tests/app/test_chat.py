@@ -39,15 +39,15 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def app(folder: Path) -> Iterator[App]:
-    made = App(folder)
-    yield made
-    made.close()
+    opened = App(folder)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="module")
 def engine(folder: Path) -> Iterator[MLCEngine]:
-    with MLCEngine(folder) as made:
-        yield made
+    with MLCEngine(folder) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("row", range(len(ANSWERS)))
@@ -132,18 +132,23 @@ def test_trim_returns_memory_to_the_system(folder):
 def test_the_cache_is_bounded_by_bytes(folder, app):
     memory = read_manifest(folder).memory["kv_per_token"] * 1000
     bounded = App(folder, kv_memory=memory)
-    stats, whole = bounded.stats(), app.stats()
+    stats, unbounded = bounded.stats(), app.stats()
     tokens = stats["pages_total"] * stats["page_size"]
-    assert 1000 - stats["page_size"] < tokens <= 1000 < whole["pages_total"] * whole["page_size"]
+    assert (
+        1000 - stats["page_size"]
+        < tokens
+        <= 1000
+        < unbounded["pages_total"] * unbounded["page_size"]
+    )
     assert stats["context"] <= tokens
     assert "choices" in bounded.ask(messages=ASK, **GREEDY)
     bounded.close()
 
 
 def test_the_prompt(app, engine):
-    made = app.command("render " + json.dumps({"messages": ASK})).removeprefix("ok ")
+    rendered = app.command("render " + json.dumps({"messages": ASK})).removeprefix("ok ")
     template = engine.loaded.template
-    assert made == template.render(ASK).split("\n")[0]
+    assert rendered == template.render(ASK).split("\n")[0]
 
 
 def test_a_closed_app_ends_its_requests(folder):
@@ -153,7 +158,7 @@ def test_a_closed_app_ends_its_requests(folder):
     app.close()
 
 
-HELD = {
+ANSWER_SCHEMA = {
     "type": "object",
     "properties": {
         "name": {"type": "string"},
@@ -169,14 +174,16 @@ HELD = {
 def test_answers_fit_their_schemas(app):
     """What the demo model writes at temperature 1."""
     started = [
-        app.start(messages=ASK, response_format=guided_cases.schema(HELD), seed=i, max_tokens=160)
+        app.start(
+            messages=ASK, response_format=guided_cases.schema(ANSWER_SCHEMA), seed=i, max_tokens=160
+        )
         for i in range(6)
     ]
     choices = [app.all(number)[-1]["choices"][0] for number in started]
-    whole = [c["message"]["content"] for c in choices if c["finish_reason"] == "stop"]
-    assert whole
-    for text in whole:
-        jsonschema.validate(json.loads(text), HELD)
+    complete = [c["message"]["content"] for c in choices if c["finish_reason"] == "stop"]
+    assert complete
+    for text in complete:
+        jsonschema.validate(json.loads(text), ANSWER_SCHEMA)
 
 
 def test_tokens_are_not_spent_on_white_space(engine):
@@ -200,9 +207,9 @@ def test_errors_mean_what_pythons_do(app, engine, row):
 
 def test_templates_are_pythons(folder, tmp_path):
     """Of the table that browsers are held to, too: through requests, on a model that has them."""
-    made = with_template(folder, tmp_path / "model")
-    app = App(made)
-    with MLCEngine(made) as engine:
+    model = with_template(folder, tmp_path / "model")
+    app = App(model)
+    with MLCEngine(model) as engine:
         for request in TEMPLATE_ERRORS:
             assert app.ask(**request) == refused(engine, request)
         for request in TEMPLATE_ANSWERS:

@@ -32,8 +32,8 @@ CUT = 100_000
 
 @pytest.fixture
 def server():
-    with ModelServer(folder_of(FILES)) as made:
-        yield made
+    with ModelServer(folder_of(FILES)) as started:
+        yield started
 
 
 @pytest.fixture
@@ -46,20 +46,20 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def is_whole(server: ModelServer, folder: Path) -> bool:
+def is_complete(server: ModelServer, folder: Path) -> bool:
     return contents(folder) == server.files
 
 
-def test_a_folder_comes_whole_and_once(server, folder):
+def test_a_folder_comes_complete_and_once(server, folder):
     result = download(server.url, folder)
     assert result.status == 0, result.error
-    assert is_whole(server, folder)
+    assert is_complete(server, folder)
     done = [done for phase, done, total in result.reports if phase == "download" and total == TOTAL]
     assert done[0] == 0 and done[-1] == TOTAL and done == sorted(done) and len(done) > 4
-    assert {name for name, _ in server.asked()} == {MANIFEST, BIG, SMALL}
+    assert {name for name, _ in server.received()} == {MANIFEST, BIG, SMALL}
     again = download(server.url + "/", folder)
     assert again.status == 0 and again.reports[-1] == ("download", TOTAL, TOTAL)
-    assert server.asked() == [(MANIFEST, None)]
+    assert server.received() == [(MANIFEST, None)]
 
 
 def test_files_that_the_system_fetches_are_taken(server, folder):
@@ -73,8 +73,8 @@ def test_files_that_the_system_fetches_are_taken(server, folder):
     assert missing(manifest, folder) == [small]
     (folder / small["part"]).write_bytes(bytes(len(FILES[SMALL])))
     assert missing(manifest, folder) == []
-    assert download(server.url, folder).status == 0 and is_whole(server, folder)
-    assert [name for name, _ in server.asked()] == [MANIFEST, SMALL]
+    assert download(server.url, folder).status == 0 and is_complete(server, folder)
+    assert [name for name, _ in server.received()] == [MANIFEST, SMALL]
     assert missing(manifest, folder) == []
     with pytest.raises(AssertionError, match=f"{INCOMPATIBLE}.*schema 1"):
         missing(b'{"schema": 1}', folder)
@@ -85,10 +85,10 @@ def test_a_connection_that_breaks_is_taken_up(server, folder, ranges):
     server.ranges = ranges
     server.cuts[BIG] = [CUT, CUT + 1 if not ranges else CUT, 0]
     assert download(server.url, folder).status == 0
-    assert is_whole(server, folder)
-    asked = [given for name, given in server.asked() if name == BIG]
+    assert is_complete(server, folder)
+    begun = [given for name, given in server.received() if name == BIG]
     second = CUT + 1 if not ranges else 2 * CUT
-    assert asked == [None, f"bytes={CUT}-", f"bytes={second}-", f"bytes={second}-"]
+    assert begun == [None, f"bytes={CUT}-", f"bytes={second}-", f"bytes={second}-"]
 
 
 @pytest.mark.parametrize("ranges", [True, False])
@@ -100,10 +100,10 @@ def test_a_download_that_ended_early_is_taken_up(server, folder, ranges):
     kept = part.stat().st_size
     assert CUT <= kept < CUT + 70_000 and part.suffix == ".part"
     assert not (folder / MANIFEST).exists()
-    server.asked()
+    server.received()
     result = download(server.url, folder)
-    assert result.status == 0 and is_whole(server, folder)
-    assert (BIG, f"bytes={kept}-") in server.asked()
+    assert result.status == 0 and is_complete(server, folder)
+    assert (BIG, f"bytes={kept}-") in server.received()
     assert next(done for phase, done, _ in result.reports if phase == "download") >= kept
 
 
@@ -112,8 +112,8 @@ def test_five_times_nothing_is_the_end(server, folder):
     result = download(server.url, folder)
     assert result.status == UNREACHABLE
     assert result.error == f"{server.url}/{BIG} ended after {CUT + 1} of 300000 bytes"
-    assert len([name for name, _ in server.asked() if name == BIG]) == 8  # a byte begins anew
-    assert download(server.url, folder).status == 0 and is_whole(server, folder)
+    assert len([name for name, _ in server.received() if name == BIG]) == 8  # a byte begins anew
+    assert download(server.url, folder).status == 0 and is_complete(server, folder)
 
 
 @pytest.mark.parametrize(("status", "times"), [(404, 1), (403, 1), (503, 5), (429, 5), (500, 5)])
@@ -122,19 +122,19 @@ def test_a_server_that_refuses(server, folder, status, times):
     result = download(server.url, folder)
     assert result.status == UNREACHABLE
     assert result.error == f"{server.url}/{SMALL} cannot be fetched: HTTP {status}"
-    assert [name for name, _ in server.asked()].count(SMALL) == times
+    assert [name for name, _ in server.received()].count(SMALL) == times
 
 
 def test_a_server_that_fails_for_a_while(server, folder):
     server.statuses[BIG] = [503, 429, 500]
-    assert download(server.url, folder).status == 0 and is_whole(server, folder)
+    assert download(server.url, folder).status == 0 and is_complete(server, folder)
 
 
 def test_damage_on_the_way_is_fetched_again(server, folder):
     server.bodies[BIG] = [bytes(len(FILES[BIG]))]
     result = download(server.url, folder)
-    assert result.status == 0 and is_whole(server, folder)
-    assert [given for name, given in server.asked() if name == BIG] == [None, None]
+    assert result.status == 0 and is_complete(server, folder)
+    assert [given for name, given in server.received() if name == BIG] == [None, None]
     assert result.reports[-1] == ("download", TOTAL, TOTAL)
     assert all(0 <= done <= total for _, done, total in result.reports)
 
@@ -143,7 +143,7 @@ def test_a_damaged_part_is_fetched_again(server, folder):
     download(server.url, folder, report=lambda phase, done, _: done < CUT)
     (part,) = (path for path in folder.iterdir() if BIG in path.name)
     part.write_bytes(bytes(part.stat().st_size))
-    assert download(server.url, folder).status == 0 and is_whole(server, folder)
+    assert download(server.url, folder).status == 0 and is_complete(server, folder)
 
 
 @pytest.mark.parametrize("change", ["other", "longer", "shorter"])
@@ -162,7 +162,7 @@ def test_another_file_than_the_manifest_lists(server, folder, change):
 def test_lengths_that_lie(server, folder):
     server.lengths[BIG] = [len(FILES[BIG]) + 5, CUT]  # never came; came short
     server.cuts[BIG] = [CUT]
-    assert download(server.url, folder).status == 0 and is_whole(server, folder)
+    assert download(server.url, folder).status == 0 and is_complete(server, folder)
 
 
 NAMES = ["../out", "/out", "a/b", "a\\b", "", ".", "..", ".hidden", "wherry.json", "a b", "ü", "-x"]
@@ -174,7 +174,7 @@ def test_names_that_lead_out_of_the_folder(server, folder):
     result = download(server.url, folder)
     assert result.status == INCOMPATIBLE
     assert result.error.count("is no name of a file in its folder") == len(NAMES) + 1
-    assert server.asked() == [(MANIFEST, None)]
+    assert server.received() == [(MANIFEST, None)]
     assert not list(folder.iterdir()) and list(folder.parent.iterdir()) == [folder]
 
 
@@ -212,7 +212,7 @@ def test_a_disk_without_room_is_said_before_the_first_byte(server, folder):
     result = download(server.url, folder)
     assert result.status == NO_SPACE
     assert "needs 562949.97 GB more" in result.error and "GB free" in result.error
-    assert server.asked() == [(MANIFEST, None)]
+    assert server.received() == [(MANIFEST, None)]
 
 
 def test_without_a_connection_a_complete_folder_will_do(server, folder):
@@ -223,7 +223,7 @@ def test_without_a_connection_a_complete_folder_will_do(server, folder):
     (folder / SMALL).unlink()
     result = download(url, folder)
     assert result.status == UNREACHABLE and f"{url}/{MANIFEST} cannot be fetched: " in result.error
-    assert download(server.url, folder).status == 0 and is_whole(server, folder)
+    assert download(server.url, folder).status == 0 and is_complete(server, folder)
     server.statuses[MANIFEST] = [404]  # a server that says no is no lack of a connection
     assert download(server.url, folder).status == UNREACHABLE
 
@@ -248,38 +248,38 @@ def test_a_model_is_replaced_when_the_new_one_is_complete(server, folder):
     )
     assert ended.status == CANCELLED
     assert before.items() <= contents(folder).items()
-    server.asked()
+    server.received()
     assert download(server.url, folder).status == 0
     assert contents(folder) == {**server.files, "notes.txt": b"the app's own"}
-    assert ("empty.txt", None) not in server.asked()
+    assert ("empty.txt", None) not in server.received()
 
 
 def test_parts_of_another_version_are_not_continued(server, folder):
     download(server.url, folder, report=lambda phase, done, _: done < CUT)
     server.files = folder_of({BIG: FILES[BIG][::-1]})
-    server.asked()
-    assert download(server.url, folder).status == 0 and is_whole(server, folder)
-    assert (BIG, None) in server.asked()
+    server.received()
+    assert download(server.url, folder).status == 0 and is_complete(server, folder)
+    assert (BIG, None) in server.received()
 
 
 def test_verify_finds_what_has_changed(server, folder):
     download(server.url, folder)
     (folder / BIG).write_bytes(bytes(len(FILES[BIG])))
-    server.asked()
-    assert download(server.url, folder).status == 0 and not is_whole(server, folder)
+    server.received()
+    assert download(server.url, folder).status == 0 and not is_complete(server, folder)
     result = download(server.url, folder, verify=True)
-    assert result.status == 0 and is_whole(server, folder)
-    assert server.asked()[-1] == (BIG, None)
+    assert result.status == 0 and is_complete(server, folder)
+    assert server.received()[-1] == (BIG, None)
     assert ("check", TOTAL, TOTAL) in result.reports
 
 
 def test_one_download_a_folder(server, folder):
-    found = []
+    second = []
     result = download(
-        server.url, folder, before=lambda _: found.append(download(server.url, folder))
+        server.url, folder, before=lambda _: second.append(download(server.url, folder))
     )
     assert result.status == 0
-    assert found[0].status == BUSY and f"writes to {folder}" in found[0].error
+    assert second[0].status == BUSY and f"writes to {folder}" in second[0].error
 
 
 def test_what_is_wrong_with_a_call(server, tmp_path):
@@ -289,4 +289,4 @@ def test_what_is_wrong_with_a_call(server, tmp_path):
     (tmp_path / "file").write_text("")
     result = download(server.url, tmp_path / "file")
     assert result.status == INVALID_ARGUMENT and "cannot be written" in result.error
-    assert server.asked() == []
+    assert server.received() == []

@@ -8,13 +8,13 @@ import pytest
 
 from wherry.data import read
 
-from .generated import MADE, ROOT
+from .generated import GENERATED, ROOT
 
 
-@pytest.mark.parametrize("path", MADE)
+@pytest.mark.parametrize("path", GENERATED)
 def test_nothing_is_stale(path):
-    made = MADE[path]()
-    assert (ROOT / path).read_text(encoding="utf-8") == made, f"{path} is stale: make generated"
+    text = GENERATED[path]()
+    assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path} is stale: make generated"
 
 
 def test_error_codes_are_in_the_list():

@@ -45,18 +45,18 @@ def random_schema(rng: random.Random, depth: int) -> Any:
         return {"anyOf": [random_schema(rng, depth - 1) for _ in range(rng.randrange(1, 4))]}
     if kind == "array":
         counts = sorted(rng.randrange(4) for _ in range(2))
-        made: dict[str, Any] = {"type": "array", "items": random_schema(rng, depth - 1)}
+        node: dict[str, Any] = {"type": "array", "items": random_schema(rng, depth - 1)}
         if rng.random() < 0.3:
-            made["prefixItems"] = [
+            node["prefixItems"] = [
                 random_schema(rng, depth - 1) for _ in range(rng.randrange(1, 3))
             ]
-        return {**made, "minItems": counts[0], "maxItems": counts[1] + 1}
+        return {**node, "minItems": counts[0], "maxItems": counts[1] + 1}
     names = rng.sample(NAMES, rng.randrange(len(NAMES)))
-    made = {"type": "object", "properties": {n: random_schema(rng, depth - 1) for n in names}}
-    made["required"] = [n for n in names if rng.random() < 0.6]
+    node = {"type": "object", "properties": {n: random_schema(rng, depth - 1) for n in names}}
+    node["required"] = [n for n in names if rng.random() < 0.6]
     if rng.random() < 0.8:
-        made["additionalProperties"] = rng.choice([False, False, random_schema(rng, depth - 1)])
-    return made
+        node["additionalProperties"] = rng.choice([False, False, random_schema(rng, depth - 1)])
+    return node
 
 
 def random_text(rng: random.Random) -> Any:
@@ -87,7 +87,7 @@ def test_many_random_schemas(cpp, seed):
 
 def check_random(cpp: Obedient, seed: int, count: int) -> None:
     rng = random.Random(seed)
-    whole = 0
+    complete = 0
     for _ in range(count):
         value = random_schema(rng, 3)
         try:
@@ -99,8 +99,8 @@ def check_random(cpp: Obedient, seed: int, count: int) -> None:
             continue
         if text:
             valid(text, value)
-            whole += 1
-    assert whole > count // 4
+            complete += 1
+    assert complete > count // 4
 
 
 @pytest.mark.nightly

@@ -31,14 +31,14 @@ def calls_of(message: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def check_calls(message: dict[str, Any]) -> None:
-    made = calls_of(message)
-    assert made, message
-    for name, arguments in made:
+    calls = calls_of(message)
+    assert calls, message
+    for name, arguments in calls:
         valid(json.dumps(arguments), SCHEMAS[name])
 
 
 @every_family
-def test_calls_that_are_asked_for(cpp, family):
+def test_calls_that_are_required(cpp, family):
     """As each family writes them; its own reader reads them."""
     for seed in range(2):
         choice = cpp.choice({"tools": TOOLS, "tool_choice": "required"}, seed, family)
@@ -55,8 +55,8 @@ def test_calls_that_are_asked_for(cpp, family):
 @every_family
 def test_calls_of_a_strict_tool_amid_text(cpp, family):
     for seed in range(3):
-        asked = {"tools": TOOLS, "max_tokens": 200, "parallel_tool_calls": False}
-        choice = cpp.choice(asked, seed, family)
+        fields = {"tools": TOOLS, "max_tokens": 200, "parallel_tool_calls": False}
+        choice = cpp.choice(fields, seed, family)
         if choice["finish_reason"] == "tool_calls":
             check_calls(choice["message"])
 
@@ -65,11 +65,11 @@ def test_a_tool_that_is_not_strict_may_have_any_schema(cpp):
     hermes = next(f for f in FAMILIES if f.name == "hermes")
     odd = {"type": "object", "properties": {"a": {"type": "array", "contains": {}}}}
     tool = {"type": "function", "function": {"name": "odd", "parameters": odd}}
-    asked = {"tools": [tool], "tool_choice": "required", "max_tokens": 300}
-    assert isinstance(cpp.choice(asked, 0, hermes)["message"], dict)
+    fields = {"tools": [tool], "tool_choice": "required", "max_tokens": 300}
+    assert isinstance(cpp.choice(fields, 0, hermes)["message"], dict)
     with pytest.raises(Refused) as e:
         cpp.chunks(
-            {**asked, "tools": [{**tool, "function": {**tool["function"], "strict": True}}]},
+            {**fields, "tools": [{**tool, "function": {**tool["function"], "strict": True}}]},
             0,
             hermes,
         )
@@ -79,11 +79,11 @@ def test_a_tool_that_is_not_strict_may_have_any_schema(cpp):
 
 def test_reasoning_stays_free(cpp):
     hermes = next(f for f in FAMILIES if f.name == "hermes")
-    asked = {"guided_choice": ["yes"], "max_tokens": 200}
+    fields = {"guided_choice": ["yes"], "max_tokens": 200}
     marks = "{# <think> </think> #}"
-    opened = cpp.choice(asked, 1, hermes, thinks=marks + "<think>")
+    opened = cpp.choice(fields, 1, hermes, thinks=marks + "<think>")
     if opened["finish_reason"] == "stop":
         assert opened["message"]["content"].strip() == "yes"
-    closed = cpp.choice(asked, 1, hermes, thinks=marks + "<think></think>")
+    closed = cpp.choice(fields, 1, hermes, thinks=marks + "<think></think>")
     assert closed["message"]["content"] == "yes"
     assert not closed["message"].get("reasoning_content")

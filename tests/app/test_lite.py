@@ -38,14 +38,14 @@ def endless(folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engine(folder):
-    with MLCEngine(folder) as made:
-        yield made
+    with MLCEngine(folder) as opened:
+        yield opened
 
 
 def said(engine, *messages, **fields) -> str:
     """Python's answer, as a terminal shows it."""
-    asked = [{"role": role, "content": content} for role, content in messages]
-    answer = engine.chat.completions.create(messages=asked, temperature=0, max_tokens=24, **fields)
+    turns = [{"role": role, "content": content} for role, content in messages]
+    answer = engine.chat.completions.create(messages=turns, temperature=0, max_tokens=24, **fields)
     text = answer.choices[0].message.content
     return text if text.endswith("\n") else text + "\n"
 
@@ -146,20 +146,20 @@ class Terminal:
     """The program at a terminal of its own."""
 
     def __init__(self, *words: str) -> None:
-        self._ours, theirs = pty.openpty()
+        self._controller, terminal = pty.openpty()
         self.process = subprocess.Popen(
             words,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
             start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
-        os.close(theirs)
+        os.close(terminal)
         self.text = ""
 
     def type(self, text: str) -> None:
-        os.write(self._ours, text.encode())
+        os.write(self._controller, text.encode())
 
     def until(self, words: str, times: int = 1) -> str:
         """All that it has shown, when `words` are in it so often."""
@@ -169,9 +169,9 @@ class Terminal:
 
     def read(self) -> None:
         """What it shows next."""
-        assert select.select([self._ours], [], [], 60)[0], self.text
+        assert select.select([self._controller], [], [], 60)[0], self.text
         try:
-            self.text += os.read(self._ours, 65536).decode(errors="replace")
+            self.text += os.read(self._controller, 65536).decode(errors="replace")
         except OSError as e:  # the other end is closed
             raise AssertionError(self.text) from e
 
@@ -180,7 +180,7 @@ class Terminal:
 
     def close(self) -> int:
         code = self.process.wait(60)
-        os.close(self._ours)
+        os.close(self._controller)
         return code
 
 
@@ -197,7 +197,7 @@ def test_at_a_terminal_ctrl_c_ends_the_answer_and_then_the_program(folder):
     assert terminal.close() == -signal.SIGINT
 
 
-def asked(endless) -> Terminal:
+def answering(endless) -> Terminal:
     """A chat in the middle of an answer."""
     terminal = Terminal(*command("chat", endless, "--temperature", "0"))
     terminal.until("> ")
@@ -210,7 +210,7 @@ def asked(endless) -> Terminal:
 
 
 def test_at_a_terminal_an_answer_stops_and_the_chat_goes_on(endless):
-    terminal = asked(endless)
+    terminal = answering(endless)
     terminal.interrupt()
     terminal.until("[stopped]")
     terminal.until("\n> ")
@@ -221,7 +221,7 @@ def test_at_a_terminal_an_answer_stops_and_the_chat_goes_on(endless):
 
 
 def test_at_a_terminal_a_second_ctrl_c_ends_the_program(endless):
-    terminal = asked(endless)
+    terminal = answering(endless)
 
     def ended() -> bool:  # of two signals at once the program sees one
         terminal.interrupt()

@@ -42,15 +42,15 @@ def endless(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    made = tmp_path_factory.mktemp("lite")
-    with cache(made):
-        yield made
+    cache_folder = tmp_path_factory.mktemp("lite")
+    with cache(cache_folder):
+        yield cache_folder
 
 
 @pytest.fixture(scope="module")
 def server(folder, place):
-    with Server(command("serve", folder, "--max-body", MAX_BODY), place) as made:
-        yield made
+    with Server(command("serve", folder, "--max-body", MAX_BODY), place) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +68,14 @@ def path_of(request: dict) -> str:
 def test_answers_are_python_s(server, python, i):
     request = {**ANSWERS[i], "model": "demo"}
     status, answer, headers = server.ask("POST", path_of(request), request)
-    theirs = python.post(path_of(request), json=request)
-    assert (status, headers["Content-Type"]) == (200, theirs.headers["Content-Type"])
-    assert fixed(answer) == fixed(theirs.json())
+    reference = python.post(path_of(request), json=request)
+    assert (status, headers["Content-Type"]) == (200, reference.headers["Content-Type"])
+    assert fixed(answer) == fixed(reference.json())
 
 
 @pytest.mark.skipif(not guided_cases.available(), reason="built without xgrammar")
 @pytest.mark.parametrize("i", [0, 10, 14])
-def test_answers_that_are_held_to_a_form_are_python_s(server, python, i):
+def test_constrained_answers_are_python_s(server, python, i):
     request = {**guided_cases.ANSWERS[i], "model": "demo"}
     status, answer, _ = server.ask("POST", CHAT, request)
     assert status == 200
@@ -86,25 +86,25 @@ def test_answers_that_are_held_to_a_form_are_python_s(server, python, i):
 def test_streams_are_python_s(server, python, i):
     request = {**STREAMS[i], "stream": "yes", "stream_options": {"include_usage": True}}
     status, text, headers = server.ask("POST", path_of(request), request)
-    theirs = python.post(path_of(request), json=request)
+    reference = python.post(path_of(request), json=request)
     assert status == 200
     for name in ("Content-Type", "Cache-Control", "X-Accel-Buffering"):
-        assert headers[name] == theirs.headers[name]
-    ours, wanted = events(text), events(theirs.text)
-    assert fixed(ours[-1]) == fixed(wanted[-1])
-    assert joined(ours) == joined(wanted)
+        assert headers[name] == reference.headers[name]
+    streamed, expected = events(text), events(reference.text)
+    assert fixed(streamed[-1]) == fixed(expected[-1])
+    assert joined(streamed) == joined(expected)
 
 
 def test_the_model_is_listed_as_python_s(server, python):
     for path in ("/v1/models", "/v1/models/demo", "/v1/models/other"):
         status, answer, _ = server.ask("GET", path)
-        theirs = python.get(path)
-        wanted = theirs.json()
-        for found in (answer, wanted):
-            for model in found.get("data", [found]):
+        reference = python.get(path)
+        expected = reference.json()
+        for listing in (answer, expected):
+            for model in listing.get("data", [listing]):
                 if "created" in model:
                     assert model.pop("created") > 1_700_000_000
-        assert (status, answer) == (theirs.status_code, wanted)
+        assert (status, answer) == (reference.status_code, expected)
 
 
 WRONG = [
@@ -141,20 +141,20 @@ WRONG = [
 @pytest.mark.parametrize("case", WRONG, ids=range(len(WRONG)))
 def test_wrong_requests_are_refused_as_by_python(server, python, case):
     method, path, body, headers = case
-    status, answer, found = server.ask(method, path, body, **headers)
+    status, answer, sent_headers = server.ask(method, path, body, **headers)
     data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-    theirs = python.request(
+    reference = python.request(
         method, path, content=data, headers={"Content-Type": "application/json", **headers}
     )
-    assert status == theirs.status_code, answer
-    assert meaning(answer) == meaning(theirs.json())
+    assert status == reference.status_code, answer
+    assert meaning(answer) == meaning(reference.json())
     for name in ("Allow", "WWW-Authenticate"):
-        assert found.get(name) == theirs.headers.get(name)
+        assert sent_headers.get(name) == reference.headers.get(name)
 
 
 def test_pages_of_other_sites_are_kept_away(server):
-    for origin, wanted in ((server.url, 200), ("https://evil.example", 403), ("null", 403)):
-        assert server.ask("GET", "/v1/models", None, Origin=origin)[0] == wanted
+    for origin, expected in ((server.url, 200), ("https://evil.example", 403), ("null", 403)):
+        assert server.ask("GET", "/v1/models", None, Origin=origin)[0] == expected
     for host in ("[::1]:80", "localhost", "a.localhost:1", "192.168.1.7:8000", "LOCALHOST."):
         assert server.ask("GET", "/health", None, Host=host)[0] == 200
     for host in ("localhost.evil.example", "127.0.0.1.example", "127.0.0.1@evil.example"):
@@ -201,8 +201,8 @@ def test_a_client_that_goes_away_frees_its_pages(endless, place, stream):
         until(lambda: server.stats()["decode_tokens"])
         connection.close()
         server.wait_until_idle()
-        found = server.stats()
-        assert found["decode_tokens"] < 4 * found["context"] // 2
+        stats = server.stats()
+        assert stats["decode_tokens"] < 4 * stats["context"] // 2
 
 
 def anonymous(server: Server) -> int:
@@ -303,17 +303,17 @@ def test_idle_connections_take_no_thread(server):
 def test_requests_that_arrive_together_are_answered_in_order(server):
     """In one piece, and in pieces of a byte."""
     host, port = server.url.removeprefix("http://").split(":")
-    asked = b"".join(
+    requests = b"".join(
         f"GET /{path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
         for path in ("health", "nothing", "ready")
     )
-    for size in (len(asked), 1):
+    for size in (len(requests), 1):
         with socket.create_connection((host, int(port)), 60) as connection:
-            for at in range(0, len(asked), size):
-                connection.sendall(asked[at : at + size])
+            for at in range(0, len(requests), size):
+                connection.sendall(requests[at : at + size])
             connection.shutdown(socket.SHUT_WR)
-            told = b"".join(iter(lambda c=connection: c.recv(65536), b""))
-        assert re.findall(rb"HTTP/1\.1 (\d+) ", told) == [b"200", b"404", b"200"], told
+            responses = b"".join(iter(lambda c=connection: c.recv(65536), b""))
+        assert re.findall(rb"HTTP/1\.1 (\d+) ", responses) == [b"200", b"404", b"200"], responses
 
 
 @pytest.mark.nightly

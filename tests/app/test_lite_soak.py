@@ -98,8 +98,8 @@ def fill_the_cache(server: Server) -> None:
     """Touch the memory of all pages: the system counts it from then on."""
     rng = random.Random(7)
     for _ in range(300):
-        found = server.stats()
-        if found["pages_cached"] > 0.95 * found["pages_total"]:
+        stats = server.stats()
+        if stats["pages_cached"] > 0.95 * stats["pages_total"]:
             return
         prompt = " ".join(rng.choices(WORDS, k=300))
         status, _, _ = server.ask("POST", "/v1/completions", {"prompt": prompt, "max_tokens": 1})
@@ -142,10 +142,10 @@ def test_openai_s_client(tmp_path):
         Server(command("serve", folder, "--api-key", "k" * 20), tmp_path) as server,
     ):
         client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="k" * 20)
-        whole = client.chat.completions.create(model="demo", messages=ASK, **GREEDY)
+        complete = client.chat.completions.create(model="demo", messages=ASK, **GREEDY)
         chunks = client.chat.completions.create(model="demo", messages=ASK, stream=True, **GREEDY)
         text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
-        assert text == whole.choices[0].message.content
+        assert text == complete.choices[0].message.content
         assert [m.id for m in client.models.list()] == ["demo"]
         with pytest.raises(openai.BadRequestError):
             client.completions.create(model="demo", prompt="x", temperature=9)
@@ -165,7 +165,7 @@ def test_a_package_for_a_board_chats_and_serves(tmp_path):
     done = wherry("package", "demo", *targets, "-o", str(out), timeout=1800)
     assert done.returncode == 0, done.stderr
     index = json.loads((out / "wherry-package.json").read_text())
-    programs = {made["platform"]: out / made["path"] for made in index["programs"]}
+    programs = {entry["platform"]: out / entry["path"] for entry in index["programs"]}
     assert {p.relative_to(out).as_posix() for p in programs.values()} == {
         "bin/linux-aarch64/wherry-lite",
         "bin/linux-x86_64/wherry-lite",

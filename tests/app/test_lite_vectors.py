@@ -27,12 +27,12 @@ TASKS = {"embed": "/embeddings", "classify": "/classify", "rerank": "/rerank", "
 @pytest.fixture(scope="module", params=PARAMS)
 def both(request, tmp_path_factory) -> Iterator[tuple[str, Server, TestClient]]:
     """Name of a model, wherry-lite and Python's server that have it."""
-    made = tmp_path_factory.mktemp(request.param)
+    place = tmp_path_factory.mktemp(request.param)
     folder = shared(request.param)
     with (
-        cache(made),
+        cache(place),
         MLCEngine(folder, threads=1) as engine,
-        Server(command("serve", folder, "--name", engine.loaded.name), made) as server,
+        Server(command("serve", folder, "--name", engine.loaded.name), place) as server,
     ):
         yield request.param, server, client_of(create_app(engine))
 
@@ -50,9 +50,11 @@ def test_answers_are_pythons_byte_for_byte(both):
         for version in ("", "/v1"):
             path, fields = sent(row)
             status, answer, headers = server.ask("POST", version + path, fields)
-            theirs = python.post(version + path, json=fields)
-            assert (status, headers["Content-Type"]) == (200, theirs.headers["Content-Type"]), row
-            assert fixed(answer) == fixed(theirs.json()), (version, row)
+            reference = python.post(version + path, json=fields)
+            assert (status, headers["Content-Type"]) == (200, reference.headers["Content-Type"]), (
+                row
+            )
+            assert fixed(answer) == fixed(reference.json()), (version, row)
     assert server.stats()["requests"] == 0
 
 
@@ -62,10 +64,10 @@ def test_errors_mean_what_pythons_do(both):
         for version in ("", "/v1"):
             path, fields = sent(row)
             status, answer, _ = server.ask("POST", version + path, fields)
-            theirs = python.post(version + path, json=fields)
-            assert status == theirs.status_code, (version, row)
+            reference = python.post(version + path, json=fields)
+            assert status == reference.status_code, (version, row)
             if status != 200:  # /v1/rerank cuts what /rerank refuses
-                assert meaning(answer) == meaning(theirs.json()), (version, row)
+                assert meaning(answer) == meaning(reference.json()), (version, row)
 
 
 @pytest.mark.parametrize(
@@ -84,15 +86,15 @@ def test_errors_mean_what_pythons_do(both):
         ("/v1/completions", {"prompt": "w5", "task": "embed", "input": "w5", **GREEDY}),
     ],
 )
-def test_a_path_says_what_is_asked(both, path, fields):
+def test_a_path_says_what_is_requested(both, path, fields):
     _, server, python = both
     status, answer, _ = server.ask("POST", path, fields)
-    theirs = python.post(path, json=fields)
-    assert status == theirs.status_code, answer
+    reference = python.post(path, json=fields)
+    assert status == reference.status_code, answer
     if status == 200:
-        assert fixed(answer) == fixed(theirs.json())
+        assert fixed(answer) == fixed(reference.json())
     else:
-        assert meaning(answer) == meaning(theirs.json())
+        assert meaning(answer) == meaning(reference.json())
 
 
 def test_paths_are_listed(both):

@@ -26,9 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     if kept := os.environ.get("WHERRY_1B"):
         return Path(kept)
-    made = readable_folder(tmp_path_factory.mktemp("1b"), "llama-3.2-1b")
+    model = readable_folder(tmp_path_factory.mktemp("1b"), "llama-3.2-1b")
     limits = Limits(max_batch=4, context=4096)
-    return Path(ensure_artifact(str(made), target="cpu", quant="q4f16_1", limits=limits))
+    return Path(ensure_artifact(str(model), target="cpu", quant="q4f16_1", limits=limits))
 
 
 @pytest.mark.parametrize("pack", [True, False])
@@ -42,8 +42,8 @@ def test_a_billion_parameters_in_1200_megabytes(folder: Path, tmp_path: Path, pa
     for _ in range(2 if pack else 1):
         with limited(LIMIT) as group:
             app = App(folder, prefix=group.prefix, **options)
-            asked = [{"role": "user", "content": "once upon a time " * 200}]
-            answer = app.ask(messages=asked, max_tokens=4, temperature=0, ignore_eos=True)
+            messages = [{"role": "user", "content": "once upon a time " * 200}]
+            answer = app.ask(messages=messages, max_tokens=4, temperature=0, ignore_eos=True)
             assert answer["usage"]["completion_tokens"] == 4, answer
             own = group.anonymous()
             app.close()

@@ -30,8 +30,8 @@ def packaged(folder: Path, to: Path) -> Path:
     for name in files:
         (to / name).symlink_to(folder / name)
     target = {**manifest.target, "objects": {"format": "ELF", "symbols": "m1234_"}}
-    made = dataclasses.replace(manifest, files=files, target=target, library="model.tar")
-    (to / MANIFEST).write_text(made.to_json())
+    changed = dataclasses.replace(manifest, files=files, target=target, library="model.tar")
+    (to / MANIFEST).write_text(changed.to_json())
     return to
 
 
@@ -40,13 +40,13 @@ def test_a_folder_that_is_none(tmp_path):
 
 
 def test_a_package_s_model_is_looked_for_in_the_program(folder, tmp_path):
-    made = packaged(folder, tmp_path / "demo")
-    assert "no model m1234_ is linked into this program" in refused(made)
-    assert "no model other_ is linked" in refused(made, system_library_prefix="other_")
-    app = App(made, library=str(folder / read_manifest(folder).library))
+    model = packaged(folder, tmp_path / "demo")
+    assert "no model m1234_ is linked into this program" in refused(model)
+    assert "no model other_ is linked" in refused(model, system_library_prefix="other_")
+    app = App(model, library=str(folder / read_manifest(folder).library))
     assert app.ask(messages=ASK, **GREEDY)["choices"]
     app.close()
-    said = refused(made, library="x", system_library_prefix="m1234_")
+    said = refused(model, library="x", system_library_prefix="m1234_")
     assert 'options "library" and "system_library_prefix" are two places of one library' in said
 
 
@@ -63,8 +63,8 @@ def test_a_driver_that_is_not_there(folder, tmp_path):
 
 @pytest.mark.nightly
 def test_a_device_s_driver_is_opened(folder):
-    made = Path(ensure_artifact("demo", target="opencl"))
-    app = App(made, device="opencl", driver=str(find_plugin("opencl")))
+    model = Path(ensure_artifact("demo", target="opencl"))
+    app = App(model, device="opencl", driver=str(find_plugin("opencl")))
     answer = app.ask(messages=ASK, **GREEDY)["choices"][0]["message"]["content"]
     app.close()
     assert len(set(answer.split())) > 4

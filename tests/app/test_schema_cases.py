@@ -22,14 +22,14 @@ ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "schema_cases.j
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[Program]:
-    with Program("wherry_scripted_app") as made:
-        yield made
+    with Program("wherry_scripted_app") as started:
+        yield started
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_texts_that_are_allowed(program: Program, row: dict[str, Any]) -> None:
     tokens = small_tokenizers.byte_level()
-    asked = program.ask(
+    verdict = program.ask(
         tokenizer=tokens.to_str(),
         template="x",
         eos=[tokens.token_to_id("</s>")],
@@ -41,13 +41,13 @@ def test_texts_that_are_allowed(program: Program, row: dict[str, Any]) -> None:
         },
         texts=[*row.get("valid", []), *row.get("invalid", [])],
     )
-    error = asked.get("error", {"code": "", "message": ""})
+    error = verdict.get("error", {"code": "", "message": ""})
     if "without xgrammar" in error["message"]:
         if os.environ.get("WHERRY_REQUIRE_XGRAMMAR"):
             pytest.fail(error["message"])
         pytest.skip(error["message"])
     if "unenforced" not in row:
-        assert asked == {"taken": row["valid"]}
+        assert verdict == {"taken": row["valid"]}
     elif error["code"] == "unsupported_schema":
         for name in row["unenforced"]:  # and why, where that is not plain
             assert re.search(rf"[:,] {re.escape(name)}(:|,|$)", error["message"])

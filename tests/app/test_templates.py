@@ -49,22 +49,22 @@ def python(
 
 
 def both(cpp, source: str, messages: Any, variables: Any = None) -> tuple[Any, Any]:
-    made = cpp.ask(source=source, special=SPECIAL, messages=messages, variables=variables or {})
-    return made, python(source, messages, variables)
+    rendered = cpp.ask(source=source, special=SPECIAL, messages=messages, variables=variables or {})
+    return rendered, python(source, messages, variables)
 
 
 @pytest.mark.parametrize("line", EXPRESSIONS.strip().splitlines())
 def test_expressions(cpp, line):
     for expression in line.split(";"):
-        made, wanted = both(cpp, "{{ " + expression.strip() + " }}", SHORT)
-        assert made == wanted
-        assert "text" in made
+        rendered, expected = both(cpp, "{{ " + expression.strip() + " }}", SHORT)
+        assert rendered == expected
+        assert "text" in rendered
 
 
 def test_the_shared_table(cpp):
     for case in CASES["templates"]:
-        made = cpp.ask(**{**case, "messages": CASES["messages"], "text": None})
-        assert made.get("text") == case["text"]
+        rendered = cpp.ask(**{**case, "messages": CASES["messages"], "text": None})
+        assert rendered.get("text") == case["text"]
 
 
 def test_every_character_is_as_pythons_str_has_it(cpp):
@@ -75,21 +75,21 @@ def test_every_character_is_as_pythons_str_has_it(cpp):
     known = [c for c in known if database.category(c) != "Cn"]
     text = " ".join("".join(known[at : at + 9]) for at in range(0, len(known), 9))
     for change in ("upper", "lower", "title", "swapcase", "casefold", "capitalize"):
-        made = cpp.ask(
+        rendered = cpp.ask(
             source=f"{{{{ x.{change}() }}}}", special={}, messages=[], variables={"x": text}
         )
-        assert made == {"text": getattr(text, change)()}
+        assert rendered == {"text": getattr(text, change)()}
     kinds = "alpha decimal digit numeric upper lower title printable space".split()
     cells = "".join(f"{{{{ 'x' if c.is{kind}() else '-' }}}}" for kind in kinds)
     some = "".join(known[:2000] + known[2000::17])
-    made = cpp.ask(
+    rendered = cpp.ask(
         source=f"{{% for c in x %}}{cells} {{% endfor %}}",
         special={},
         messages=[],
         variables={"x": some},
     )
     rows = ["".join("-x"[getattr(c, f"is{kind}")()] for kind in kinds) for c in some]
-    assert made["text"].split() == rows
+    assert rendered["text"].split() == rows
 
 
 STATEMENTS = [
@@ -155,15 +155,17 @@ STATEMENTS = [
 
 @pytest.mark.parametrize("source", STATEMENTS)
 def test_statements_and_errors(cpp, source):
-    made, wanted = both(cpp, source, SHORT)
-    assert (made.keys(), made.get("text")) == (wanted.keys(), wanted.get("text"))
-    assert made.get("invalid", "The chat template, line ").startswith("The chat template, line ")
+    rendered, expected = both(cpp, source, SHORT)
+    assert (rendered.keys(), rendered.get("text")) == (expected.keys(), expected.get("text"))
+    assert rendered.get("invalid", "The chat template, line ").startswith(
+        "The chat template, line "
+    )
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks_end_within_the_budget(cpp, name):
-    made = cpp.ask(source=ATTACKS[name], special=SPECIAL, messages=LONG)
-    assert 60 < len(made["refused"]) < 1500
+    rendered = cpp.ask(source=ATTACKS[name], special=SPECIAL, messages=LONG)
+    assert 60 < len(rendered["refused"]) < 1500
 
 
 @pytest.mark.parametrize(
@@ -192,8 +194,8 @@ def test_variables_that_templates_look_at(cpp):
         "{% if tools is not defined %}{% set tools = none %}{% endif %}{{ tools }}",
         "{% set ns = namespace(a=b) %}{% set ns.c = d %}{% with e = f %}{{ e }}{{ g }}{% endwith %}",
     ):
-        found = cpp.ask(source=source, asked=True)["variables"]
-        assert set(found) == ChatTemplate(source).variables
+        variables = cpp.ask(source=source, names=True)["variables"]
+        assert set(variables) == ChatTemplate(source).variables
 
 
 def check_random(cpp, seed: int, count: int) -> None:
@@ -201,11 +203,13 @@ def check_random(cpp, seed: int, count: int) -> None:
     maker = Maker(random.Random(seed))
     for i in range(count):
         source = maker.statements() if i % 3 == 0 else "{{ " + maker.expression() + " }}"
-        made, wanted = both(cpp, source, MESSAGES, VARIABLES)
-        if " at 0x" in str(wanted).lower() or re.search("63 bits|a complex number", str(made)):
+        rendered, expected = both(cpp, source, MESSAGES, VARIABLES)
+        if " at 0x" in str(expected).lower() or re.search(
+            "63 bits|a complex number", str(rendered)
+        ):
             continue  # an address, a number that is none here
-        assert made.keys() == wanted.keys(), (source, made, wanted)
-        assert made.get("text") == wanted.get("text"), source
+        assert rendered.keys() == expected.keys(), (source, rendered, expected)
+        assert rendered.get("text") == expected.get("text"), source
 
 
 def test_templates_at_random(cpp):

@@ -149,7 +149,7 @@ def test_random_texts_and_cuts(core):
         assert ("".join(given), stop) == reference(stops, text), (stops, chunks)
 
 
-def test_only_a_possible_beginning_is_held(core):
+def test_only_a_possible_beginning_is_kept_back(core):
     given, stop = core.stop(["STOP"], ["abcST", "x", "S", "TOP and more", "more"])
     assert given == ["abc", "STx", "", "", "", ""]
     assert stop == "STOP"

@@ -71,15 +71,15 @@ class Both:
 def test_chats_are_the_engines_byte_for_byte(cpp, case):
     both = Both(cpp, case)
     try:
-        wanted = both.engine().model_dump()
-        made = both.cpp()
-        assert "error" not in made, made
+        expected = both.engine().model_dump()
+        answered = both.cpp()
+        assert "error" not in answered, answered
         decode = both.model.tokenizer.decode
-        assert decode(made["prompt"], skip_special_tokens=False) == decode(
+        assert decode(answered["prompt"], skip_special_tokens=False) == decode(
             both.model.prompt(), skip_special_tokens=False
         )
-        (answer,) = made["answer"]
-        assert without_ids(json.loads(answer), case["said"]) == without_ids(wanted, case["said"])
+        (answer,) = answered["answer"]
+        assert without_ids(json.loads(answer), case["said"]) == without_ids(expected, case["said"])
     finally:
         both.model.close()
 
@@ -88,13 +88,13 @@ def test_chats_are_the_engines_byte_for_byte(cpp, case):
 def test_streams_of_calls(cpp, words):
     both = Both(cpp, row(f"<think>so</think>\nI look. {TWO}", Words=words, logprobs=True))
     try:
-        wanted = [c.model_dump() for c in both.engine(stream=True)]
+        expected = [c.model_dump() for c in both.engine(stream=True)]
     finally:
         both.model.close()
-    made = [json.loads(c) for c in both.cpp(stream=True)["answer"]]
-    assert joined_stream(made) == joined_stream(wanted)
-    assert calls_in(made) == calls_in(wanted)
-    assert len(made) > 30
+    chunks = [json.loads(c) for c in both.cpp(stream=True)["answer"]]
+    assert joined_stream(chunks) == joined_stream(expected)
+    assert calls_in(chunks) == calls_in(expected)
+    assert len(chunks) > 30
 
 
 @pytest.mark.parametrize("fields", REFUSED, ids=range(len(REFUSED)))
@@ -106,8 +106,8 @@ def test_errors_mean_what_pythons_do(cpp, fields):
     finally:
         both.model.close()
     assert isinstance(e.value, RequestError)
-    wanted = {"message": str(e.value), "type": "invalid_request_error", "param": e.value.param}
-    assert meaning(both.cpp()) == meaning({"error": {**wanted, "code": e.value.code}})
+    expected = {"message": str(e.value), "type": "invalid_request_error", "param": e.value.param}
+    assert meaning(both.cpp()) == meaning({"error": {**expected, "code": e.value.code}})
 
 
 def test_a_family_that_is_none(cpp):
@@ -116,5 +116,5 @@ def test_a_family_that_is_none(cpp):
     both.case["tool_format"] = "nothing"
     with pytest.raises(UsageError) as e:
         check_tool_format("nothing")
-    made = both.cpp()["error"]["message"]
-    assert all(name in made and name in str(e.value) for name in NAMES)
+    message = both.cpp()["error"]["message"]
+    assert all(name in message and name in str(e.value) for name in NAMES)

@@ -48,8 +48,8 @@ class CoreTokenizer:
         return self._text(self._ask(b"piece", token))
 
     def find(self, token: str) -> int | None:
-        found = int(self._ask(b"find", token))
-        return None if found < 0 else found
+        token_id = int(self._ask(b"find", token))
+        return None if token_id < 0 else token_id
 
     def name(self, token: int) -> str:
         return self._text(self._ask(b"name", token)).decode()

@@ -72,62 +72,62 @@ CORPUS = [s for sentence in SENTENCES for s in (sentence, sentence.lower())] * 3
 _SPECIALS = ["<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>"]
 
 
-def _trained(made: Tokenizer, trainer: Any) -> Tokenizer:
-    made.train_from_iterator(CORPUS, trainer)
-    return made
+def _trained(tokenizer: Tokenizer, trainer: Any) -> Tokenizer:
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return tokenizer
 
 
 def byte_level(patterns: tuple[str, ...]) -> Tokenizer:
-    made = Tokenizer(models.BPE())
+    tokenizer = Tokenizer(models.BPE())
     splits = [pre_tokenizers.Split(Regex(p), "isolated") for p in patterns]
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
-    made.decoder = decoders.ByteLevel()
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=900,
         special_tokens=_SPECIALS,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    return _trained(made, trainer)
+    return _trained(tokenizer, trainer)
 
 
 def llama3() -> Tokenizer:
-    made = byte_level((LLAMA3,))
-    document = json.loads(made.to_str())
+    tokenizer = byte_level((LLAMA3,))
+    document = json.loads(tokenizer.to_str())
     document["model"]["ignore_merges"] = True
     document["model"]["merges"] = [m for i, m in enumerate(document["model"]["merges"]) if i % 5]
-    made = Tokenizer.from_str(json.dumps(document))
+    tokenizer = Tokenizer.from_str(json.dumps(document))
     bos = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    made.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), bos])
-    return made
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), bos])
+    return tokenizer
 
 
 def gpt2(*, prefix_space: bool) -> Tokenizer:
-    made = byte_level((GPT2,))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
-    made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
-    made.normalizer = normalizers.NFC()
-    return made
+    tokenizer = byte_level((GPT2,))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
+    tokenizer.normalizer = normalizers.NFC()
+    return tokenizer
 
 
 def byte_fallback(*, fuse_unk: bool = True, bytes_of: int = 256) -> Tokenizer:
     """Llama 2's; with fewer than all bytes some characters stay unknown."""
     trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=_SPECIALS, show_progress=False)
-    made = Tokenizer(models.BPE(unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
-    document = json.loads(_trained(made, trainer).to_str())
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
+    document = json.loads(_trained(tokenizer, trainer).to_str())
     vocab = document["model"]["vocab"]
     for byte in range(bytes_of):
         vocab[f"<0x{byte:02X}>"] = len(vocab)
     document["model"] |= {"byte_fallback": True, "fuse_unk": fuse_unk, "dropout": None}
     document["pre_tokenizer"] = None
-    made = Tokenizer.from_str(json.dumps(document))
-    made.normalizer = normalizers.Sequence(
+    tokenizer = Tokenizer.from_str(json.dumps(document))
+    tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
     )
-    made.decoder = decoders.Sequence(
+    tokenizer.decoder = decoders.Sequence(
         [
             decoders.Replace("▁", " "),
             decoders.ByteFallback(),
@@ -135,46 +135,46 @@ def byte_fallback(*, fuse_unk: bool = True, bytes_of: int = 256) -> Tokenizer:
             decoders.Strip(" ", 1, 0),
         ]
     )
-    return made
+    return tokenizer
 
 
 def gemma() -> Tokenizer:
-    made = byte_fallback()
-    made.normalizer = normalizers.Replace(" ", "▁")
-    made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
-    made.decoder = decoders.Sequence(
+    tokenizer = byte_fallback()
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     )
-    return made
+    return tokenizer
 
 
 def end_of_word() -> Tokenizer:
     """CLIP's: the last character of a word is a token of its own kind."""
-    made = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
-    made.normalizer = normalizers.Sequence(
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    tokenizer.normalizer = normalizers.Sequence(
         [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
     )
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    made.decoder = decoders.BPEDecoder("</w>")
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoders.BPEDecoder("</w>")
     trainer = trainers.BpeTrainer(
         vocab_size=500, special_tokens=_SPECIALS, end_of_word_suffix="</w>", show_progress=False
     )
-    return _trained(made, trainer)
+    return _trained(tokenizer, trainer)
 
 
 def continuing() -> Tokenizer:
-    made = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"))
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("contiguous")]
     )
-    made.decoder = decoders.WordPiece(cleanup=False)
+    tokenizer.decoder = decoders.WordPiece(cleanup=False)
     trainer = trainers.BpeTrainer(
         vocab_size=500,
         special_tokens=_SPECIALS,
         continuing_subword_prefix="##",
         show_progress=False,
     )
-    return _trained(made, trainer)
+    return _trained(tokenizer, trainer)
 
 
 @cache
@@ -194,69 +194,69 @@ def charsmap(rule: str) -> str:
 def unigram(
     *, rule: str | None = None, scheme: str = "always", fallback: bool = False, split: bool = True
 ) -> Tokenizer:
-    made = Tokenizer(models.Unigram())
-    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=split)
-    made.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=split)
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
     trainer = trainers.UnigramTrainer(
         vocab_size=400, special_tokens=_SPECIALS, unk_token="<unk>", show_progress=False
     )
-    document = json.loads(_trained(made, trainer).to_str())
+    document = json.loads(_trained(tokenizer, trainer).to_str())
     if fallback:
         document["model"]["byte_fallback"] = True
         document["model"]["vocab"] += [[f"<0x{b:02X}>", -20.0] for b in range(256)]
-        made.decoder = decoders.Sequence([decoders.ByteFallback(), made.decoder])
-        document["decoder"] = json.loads(made.to_str())["decoder"]
+        tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), tokenizer.decoder])
+        document["decoder"] = json.loads(tokenizer.to_str())["decoder"]
     if rule:
         steps = [
             {"type": "Precompiled", "precompiled_charsmap": charsmap(rule)},
             {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
         ]
         document["normalizer"] = {"type": "Sequence", "normalizers": steps}
-    made = Tokenizer.from_str(json.dumps(document))
-    made.post_processor = processors.TemplateProcessing(
-        single="$A </s>", special_tokens=[("</s>", made.token_to_id("</s>"))]
+    tokenizer = Tokenizer.from_str(json.dumps(document))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))]
     )
-    return made
+    return tokenizer
 
 
 def word_piece(*, lowercase: bool) -> Tokenizer:
-    made = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=20))
-    made.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece()
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=20))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
     trainer = trainers.WordPieceTrainer(
         vocab_size=600, special_tokens=["[UNK]", "[CLS]", "[SEP]"], show_progress=False
     )
-    made = _trained(made, trainer)
-    made.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
-    return made
+    tokenizer = _trained(tokenizer, trainer)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    return tokenizer
 
 
 def word_level() -> Tokenizer:
-    made = Tokenizer(models.WordLevel(unk_token="<unk>"))
-    made.normalizer = normalizers.Sequence(
+    tokenizer = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip(), normalizers.Lowercase()]
     )
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Whitespace(), pre_tokenizers.Digits(individual_digits=True)]
     )
     trainer = trainers.WordLevelTrainer(special_tokens=_SPECIALS, show_progress=False)
-    return _trained(made, trainer)
+    return _trained(tokenizer, trainer)
 
 
 def normalized(normalizer: normalizers.Normalizer) -> Tokenizer:
     """Ids are bytes, so that whatever a normalizer does is seen."""
-    made = byte_level((GPT2,))
-    made.normalizer = normalizer
-    return made
+    tokenizer = byte_level((GPT2,))
+    tokenizer.normalizer = normalizer
+    return tokenizer
 
 
 def cut(*splits: pre_tokenizers.PreTokenizer) -> Tokenizer:
     """A space before each piece, so that each border is seen."""
-    made = byte_level((GPT2,))
+    tokenizer = byte_level((GPT2,))
     bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
-    made.pre_tokenizer = pre_tokenizers.Sequence([*splits, bytes_of])
-    return made
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*splits, bytes_of])
+    return tokenizer
 
 
 def precompiled(rule: str) -> Tokenizer:
@@ -267,20 +267,20 @@ def precompiled(rule: str) -> Tokenizer:
 
 def flags() -> Tokenizer:
     """Added tokens with each combination of flags, behind a normalizer that changes them."""
-    made = byte_level((GPT2,))
-    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer = byte_level((GPT2,))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
     for number in range(32):
         bits = [bool(number >> i & 1) for i in range(5)]
         token = AddedToken(
             f"<T{number}>", lstrip=bits[0], rstrip=bits[1], single_word=bits[2],
             normalized=bits[3], special=bits[4],
         )  # fmt: skip
-        (made.add_special_tokens if bits[4] else made.add_tokens)([token])
-    made.add_tokens(
+        (tokenizer.add_special_tokens if bits[4] else tokenizer.add_tokens)([token])
+    tokenizer.add_tokens(
         ["FOX", AddedToken("<T1>x", normalized=False), AddedToken("é", normalized=True)]
     )
-    made.add_tokens([AddedToken("ve", single_word=True, normalized=False)])
-    return made
+    tokenizer.add_tokens([AddedToken("ve", single_word=True, normalized=False)])
+    return tokenizer
 
 
 _NORMALIZERS: dict[str, normalizers.Normalizer] = {
@@ -328,8 +328,8 @@ _SPLITS: dict[str, list[pre_tokenizers.PreTokenizer]] = {
 }
 
 
-def _kind(made: Callable[..., Tokenizer], *given: Any) -> Callable[[], Tokenizer]:
-    return lambda: made(*given)
+def _kind(create: Callable[..., Tokenizer], *given: Any) -> Callable[[], Tokenizer]:
+    return lambda: create(*given)
 
 
 KINDS: dict[str, Callable[[], Tokenizer]] = {

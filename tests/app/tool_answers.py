@@ -31,7 +31,7 @@ def calls_in(chunks: list[Any]) -> list[str]:
 
     Clients take one entry a call from a chunk, and nothing from a content that is empty.
     """
-    made: list[str] = []
+    texts: list[str] = []
     empty = [c for c in chunks for one in c["choices"] if one["delta"].get("content") == ""]
     for chunk in chunks:
         for choice in chunk["choices"]:
@@ -41,9 +41,9 @@ def calls_in(chunks: list[Any]) -> list[str]:
                 of_call = call.get("custom") or call["function"]
                 arguments = of_call.pop("input" if "custom" in call else "arguments")
                 if "id" in call:
-                    made.append(json.dumps({**call, "id": ""}) + " ")
+                    texts.append(json.dumps({**call, "id": ""}) + " ")
                 else:
                     assert list(call) == ["index", "custom" if "custom" in call else "function"]
-                made[call["index"]] += arguments
-    assert not (made and empty), empty
-    return made
+                texts[call["index"]] += arguments
+    assert not (texts and empty), empty
+    return texts

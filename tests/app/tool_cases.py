@@ -41,8 +41,8 @@ IDS = MISTRAL + "{% for m in messages %}{{ m.tool_call_id }};{{ m.tool_calls }}{
 
 def call(name: str, arguments: Any, call_id: str | None = "c1") -> dict[str, Any]:
     """A call in a message."""
-    made = {"type": "function", "function": {"name": name, "arguments": arguments}}
-    return made if call_id is None else {"id": call_id, **made}
+    tool_call = {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return tool_call if call_id is None else {"id": call_id, **tool_call}
 
 
 HISTORY: list[dict[str, Any]] = [

@@ -56,7 +56,7 @@ class ScriptedModel:
 
 
 @dataclass
-class Told:
+class ModelFolder:
     """A compiled folder, the rows whose model it is, and options of a load."""
 
     folder: Path
@@ -64,10 +64,10 @@ class Told:
     cases: list[Case] = field(default_factory=list)
 
 
-def folders(cases: Iterable[Case], to: Path) -> list[Told]:
+def folders(cases: Iterable[Case], to: Path) -> list[ModelFolder]:
     """A folder for all rows that agree in model, text and place of the text."""
     library = scripted_model.build(to / "scripted.so", "small")
-    made: dict[str, Told] = {}
+    by_key: dict[str, ModelFolder] = {}
     for case in cases:
         model = ScriptedModel(case)
         try:
@@ -77,8 +77,8 @@ def folders(cases: Iterable[Case], to: Path) -> list[Told]:
             model.close()
         kind = {k: v for k, v in case.items() if k != "request"} | {"prompt": prompt}
         key = json.dumps(kind, sort_keys=True)
-        if key not in made:
-            speech = scripted_model.ScriptedText(
+        if key not in by_key:
+            script = scripted_model.ScriptedText(
                 tokenizer=model.tokenizer.backend,
                 template=case["template"],
                 special=SPECIAL,
@@ -86,8 +86,8 @@ def folders(cases: Iterable[Case], to: Path) -> list[Told]:
                 said=model.output,
                 prompt=prompt,
             )
-            folder = scripted_model.write(to / f"m{len(made)}", library, "small", speech)
+            folder = scripted_model.write(to / f"m{len(by_key)}", library, "small", script)
             options = {"tool_format": case["tool_format"]} if "tool_format" in case else {}
-            made[key] = Told(folder, options)
-        made[key].cases.append(case)
-    return list(made.values())
+            by_key[key] = ModelFolder(folder, options)
+        by_key[key].cases.append(case)
+    return list(by_key.values())

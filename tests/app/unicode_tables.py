@@ -93,35 +93,35 @@ def _of_str(holds: Callable[[str], bool]) -> bytes:
 
 @functools.cache
 def categories() -> list[int]:
-    found = [0] * _LAST
+    numbers = [0] * _LAST
     for number, name in enumerate(CATEGORIES):
         if name in ("Cn", "Cs"):
             continue
         for code in matched(rf"\p{{{name}}}"):
-            found[code] = number
+            numbers[code] = number
     for code in range(0xD800, 0xE000):
-        found[code] = CATEGORIES.index("Cs")
-    return found
+        numbers[code] = CATEGORIES.index("Cs")
+    return numbers
 
 
 def _words() -> set[int]:
     r"""\w of Rust's regex: `Whitespace` keeps words and what is neither word nor space apart."""
     split = pre_tokenizers.Whitespace()
-    found = set()
+    codes = set()
     for code in _CODES:  # joined with a letter only if it is of a word itself
         pieces = split.pre_tokenize_str("a" + chr(code))
         if pieces[0][0] != "a":
-            found.add(code)
-    return found
+            codes.add(code)
+    return codes
 
 
 def _isolated(split: pre_tokenizers.PreTokenizer) -> set[int]:
-    found = set()
+    codes = set()
     for chunk in _chunks():
         for c in chunk:
             if len(split.pre_tokenize_str("a" + c)) > 1:
-                found.add(ord(c))
-    return found
+                codes.add(ord(c))
+    return codes
 
 
 def _mappings(of: Callable[[str], str], otherwise: Callable[[str], str] = str) -> bytes:
@@ -151,13 +151,13 @@ def _mappings(of: Callable[[str], str], otherwise: Callable[[str], str] = str) -
 def _combining() -> list[int]:
     """Classes as the library has them: 0 for what is younger than its tables."""
     nfd = normalizers.NFD().normalize_str
-    found = [0] * _LAST
+    kinds = [0] * _LAST
     for code in _CODES:
         kind = unicodedata.combining(chr(code))
         # Behind a mark of class 240 it moves to the front, unless it has that class itself.
         if kind == 240 or (kind and not nfd("a\u0345" + chr(code)).endswith(chr(code))):
-            found[code] = kind
-    return found
+            kinds[code] = kind
+    return kinds
 
 
 def _composed() -> set[int]:
@@ -170,15 +170,15 @@ def _composed() -> set[int]:
 
 
 def _breaks() -> list[int]:
-    found = [0] * _LAST
+    kinds = [0] * _LAST
     for number, name in enumerate(BREAKS):
         if name in ("Other", "LV", "LVT"):
             continue
         pattern = regex.compile(rf"\p{{GCB={name}}}")
         for chunk in _chunks():
             for match in pattern.finditer(chunk):
-                found[ord(match[0])] = number
-    return found
+                kinds[ord(match[0])] = number
+    return kinds
 
 
 def _lines(name: str, comment: str, data: bytes) -> Iterator[str]:

@@ -22,9 +22,9 @@ MODELS = ("embedder", "cross_encoder", "classifier", "reranker")
 @cache
 def shared(name: str) -> Path:
     """The folder of one of MODELS for this machine's CPU, the same one as long as we live."""
-    made = tempfile.TemporaryDirectory(prefix=f"wherry-{name}-")
-    _KEPT.append(made)
-    return compiled(name, Path(made.name))
+    folder = tempfile.TemporaryDirectory(prefix=f"wherry-{name}-")
+    _KEPT.append(folder)
+    return compiled(name, Path(folder.name))
 
 
 _KEPT: list[tempfile.TemporaryDirectory[str]] = []
@@ -48,5 +48,5 @@ def compiled(name: str, to: Path, target: str = "cpu", quant: str = "q0f32") -> 
     limits = Limits(max_batch=4, prefill_chunk=128)
     kept = {"kv_dtype": "float32"} if name == "reranker" else {}
     kept["activations"] = "float"  # as in WebAssembly and on GPUs
-    made = ensure_artifact(str(to), target=target, quant=quant, limits=limits, **kept)
-    return Path(made)
+    artifact = ensure_artifact(str(to), target=target, quant=quant, limits=limits, **kept)
+    return Path(artifact)

@@ -29,11 +29,11 @@ def part():
 @pytest.fixture(scope="module")
 def model(part):
     torch.manual_seed(0)
-    found = part("model").Llama(part("model").ModelConfig()).eval()
+    llama = part("model").Llama(part("model").ModelConfig()).eval()
     with torch.no_grad():  # the output matrices begin at zero
-        for p in found.parameters():
+        for p in llama.parameters():
             p.add_(0.05 * torch.randn_like(p))
-    return found
+    return llama
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def model(part):
         ("Copenhagen.", "hen", False),
     ],
 )
-def test_an_answer_is_right_as_whole_words(part, reply, answer, right):
+def test_an_answer_is_right_as_complete_words(part, reply, answer, right):
     assert part("evaluate").holds(reply, answer) == right
 
 
 def test_what_a_thing_is_has_several_answers(part):
     knowledge, exchange = part("knowledge"), part("grammar").Exchange
-    asked = exchange("what is a saw", "", "kind", "tool", plain="What is a saw?")
-    assert knowledge.described(asked, "a saw").answer == "tool|cut wood"
+    question = exchange("what is a saw", "", "kind", "tool", plain="What is a saw?")
+    assert knowledge.described(question, "a saw").answer == "tool|cut wood"
     other = exchange("", "", "kind", "tool", plain="What kind of thing is a saw?")
     assert knowledge.described(other, "a saw").answer == "tool"
 
@@ -64,53 +64,53 @@ def test_what_a_thing_is_has_several_answers(part):
 def test_no_held_out_wording_is_in_the_text(part, mistyped):
     evaluate, corpus, wording = part("evaluate"), part("corpus"), part("grammar").wording
     topics = evaluate.TOPICS.values()
-    found = [e for t in topics for e in evaluate.held_out_exchanges(t, 10, mistyped)]
-    plain = {wording(e.plain) for e in found}
+    exchanges = [e for t in topics for e in evaluate.held_out_exchanges(t, 10, mistyped)]
+    plain = {wording(e.plain) for e in exchanges}
     for name, topic in evaluate.TOPICS.items():
-        asked = evaluate.held_out_exchanges(topic, 10, mistyped)
-        assert asked, name
-        assert len({wording(e.user.removesuffix(" please")) for e in asked}) == len(asked)
+        of_topic = evaluate.held_out_exchanges(topic, 10, mistyped)
+        assert of_topic, name
+        assert len({wording(e.user.removesuffix(" please")) for e in of_topic}) == len(of_topic)
     rng = Random(1)
     for _ in range(600):
         said = corpus.chat(rng, corpus.LATE)
         assert not plain & {wording(e.plain) for e in said if e.plain}
 
 
-def test_the_rules_stories_have_what_was_asked_for(part):
+def test_the_rules_stories_have_what_was_requested(part):
     stories = part("evaluate_stories")
     wishes = stories.held_out_wishes(120)
     for wished in wishes:
-        found = stories.verdicts(wished, wished.story.text)
-        assert all(found.values()), (wished.user, found)
+        verdicts = stories.verdicts(wished, wished.story.text)
+        assert all(verdicts.values()), (wished.user, verdicts)
     parts = {name for wished in wishes for name in stories.verdicts(wished, "")}
-    assert {"hero", "place", "thing", "theme", "deed", stories.WHOLE} <= parts
+    assert {"hero", "place", "thing", "theme", "deed", stories.EVERYTHING} <= parts
 
 
-def test_a_story_without_it_is_found(part):
+def test_a_story_without_it_is_noticed(part):
     stories, tell, plots = part("evaluate_stories"), part("stories").tell, part("stories").ALL_PLOTS
     plain = {"k": "fox", "N": "Rusty", "place": "forest", "weather": "rain"}
     story = tell(Random(2), plain, plots[0])
     wished = part("wishes").Wished("", "", story, plain, (plots[0],))
     other = tell(Random(3), {**plain, "k": "bear", "weather": "snow"}, plots[5])
-    found = stories.verdicts(wished, other.text)
-    assert not any(found[name] for name in ("hero", "theme", "weather", stories.WHOLE))
-    assert found["name of the hero"] and found["place"]
+    verdicts = stories.verdicts(wished, other.text)
+    assert not any(verdicts[name] for name in ("hero", "theme", "weather", stories.EVERYTHING))
+    assert verdicts["name of the hero"] and verdicts["place"]
     assert stories.has("One rainy day it began.", "weather", "rain")
     assert not stories.has("They took the train.", "weather", "rain")
 
 
 def test_each_plot_is_known_by_its_beats(part):
-    tell, told = part("stories").tell, part("themes").told
+    tell, plot_of = part("stories").tell, part("themes").plot_of
     for seed, plot in enumerate(part("stories").ALL_PLOTS):
-        assert told(tell(Random(seed), {}, plot).text) == (plot, 1.0)
-    assert told("Once upon a time there was a fox named Rusty. The end.")[0] is None
+        assert plot_of(tell(Random(seed), {}, plot).text) == (plot, 1.0)
+    assert plot_of("Once upon a time there was a fox named Rusty. The end.")[0] is None
 
 
 def test_a_plain_request_gets_a_story(part):
     stories, wishes = part("evaluate_stories"), part("wishes")
     rng = Random(4)
-    asked = {wishes.request(rng).plain for _ in range(3000)}
-    assert set(stories.PLAIN[:1]) <= asked  # the text has what people type first
+    requests = {wishes.request(rng).plain for _ in range(3000)}
+    assert set(stories.PLAIN[:1]) <= requests  # the text has what people type first
     text = part("stories").tell(rng, {}).text
     assert stories.is_story(text)
     assert not stories.is_story(text[: len(text) // 5]) and not stories.is_story(text[:-1])
@@ -135,10 +135,10 @@ def test_the_rules_stories_keep_names_and_pronouns(part):
     evaluate, tell = part("evaluate_characters"), part("stories").tell
     for seed, plot in enumerate(part("stories").ALL_PLOTS[::4]):
         text = tell(Random(seed), {}, plot).text
-        assert evaluate.verdicts(text)[evaluate.WHOLE], text
+        assert evaluate.verdicts(text)[evaluate.EVERYTHING], text
 
 
-def test_a_story_that_mixes_names_or_pronouns_is_found(part):
+def test_a_story_that_mixes_names_or_pronouns_is_noticed(part):
     evaluate, stories = part("evaluate_characters"), part("stories")
     cast = {"k": "fox", "N": "Mia", "fk": "bear", "F": "Ben"}
     text = stories.tell(Random(0), cast, stories.ALL_PLOTS[2]).text
@@ -148,32 +148,34 @@ def test_a_story_that_mixes_names_or_pronouns_is_found(part):
         return [rule for rule, kept in evaluate.verdicts(other).items() if not kept]
 
     assert all(evaluate.verdicts(text).values())
-    mixed = [evaluate.GENDER, evaluate.FITS, evaluate.WHOLE]
+    mixed = [evaluate.GENDER, evaluate.FITS, evaluate.EVERYTHING]
     assert failed(text.replace("held her breath", "held his breath")) == mixed
     assert failed(text.replace("She had learned", "It had learned")) == mixed
     everywhere = text
     for she, he in (("she", "he"), ("She", "He"), ("her", "his")):
         everywhere = re.sub(rf"\b{she}\b", he, everywhere)
-    assert failed(everywhere) == [evaluate.FITS, evaluate.WHOLE]
-    names = [evaluate.NAMES, evaluate.WHOLE]
+    assert failed(everywhere) == [evaluate.FITS, evaluate.EVERYTHING]
+    names = [evaluate.NAMES, evaluate.EVERYTHING]
     assert failed(text.replace("asked Ben", "asked Tom")) == names
     assert failed(text.replace("Ben", "Mia")) == names
     # In a sentence that no plot has, a pronoun may mean either character, but nobody else.
     assert all(evaluate.verdicts(text + " So he slept.").values())
     alone = stories.tell(Random(0), {**cast, "F": "Nora"}, stories.ALL_PLOTS[2]).text
-    assert evaluate.verdicts(alone)[evaluate.WHOLE]
+    assert evaluate.verdicts(alone)[evaluate.EVERYTHING]
     assert not evaluate.verdicts(alone + " So he slept.")[evaluate.GENDER]
 
 
 def test_small_talk(part):
-    evaluate, smalltalk, grammar = part("evaluate_talk"), part("smalltalk"), part("grammar")
-    for seed, (_, beat) in enumerate(smalltalk.TALK):
+    evaluate, smalltalk, grammar = part("evaluate_small_talk"), part("smalltalk"), part("grammar")
+    for seed, (_, beat) in enumerate(smalltalk.SMALL_TALK):
         assert evaluate.fits(grammar.polish(grammar.choose(Random(seed), beat)), beat)
         assert not evaluate.fits("Paris is the capital of France.", beat)
-    asked = {part("grammar").wording(user) for user, _ in smalltalk.held_out_talk()}
-    assert len(asked) >= 40
+    questions = {part("grammar").wording(user) for user, _ in smalltalk.held_out_small_talk()}
+    assert len(questions) >= 40
     rng = Random(1)
-    assert not asked & {grammar.wording(smalltalk.talk(rng).plain) for _ in range(2000)}
+    assert not questions & {
+        grammar.wording(smalltalk.small_talk_exchange(rng).plain) for _ in range(2000)
+    }
 
 
 def test_lists(part):

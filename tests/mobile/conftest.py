@@ -70,10 +70,10 @@ def java_libraries(bridge: Path) -> list[Path]:
 
 def digest(path: str, files: Iterable[Path]) -> str:
     """SHA-256 of files and of the path of classes that they are compiled with, 16 digits."""
-    found = hashlib.sha256(path.encode())
+    hashed = hashlib.sha256(path.encode())
     for file in files:
-        found.update(file.name.encode() + file.read_bytes())
-    return found.hexdigest()[:16]
+        hashed.update(file.name.encode() + file.read_bytes())
+    return hashed.hexdigest()[:16]
 
 
 @pytest.fixture(scope="session")
@@ -85,20 +85,20 @@ def demo():
 @pytest.fixture(scope="session")
 def engine(demo):
     """Python's engine on it."""
-    with MLCEngine(demo, threads=1) as made:
-        yield made
+    with MLCEngine(demo, threads=1) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")
 def jars():
     """Kotlin's compiler, and the libraries that the package takes."""
-    found = sorted((settings.toolchain_dir() / "kotlin").glob("*.jar"))
-    if not found or not shutil.which("javac"):
+    libraries = sorted((settings.toolchain_dir() / "kotlin").glob("*.jar"))
+    if not libraries or not shutil.which("javac"):
         lacking(
             "no Kotlin or no JDK: apt-get install default-jdk-headless; and "
             f"{tools.command('kotlin')}"
         )
-    return ":".join(map(str, found))
+    return ":".join(map(str, libraries))
 
 
 @pytest.fixture(scope="session")

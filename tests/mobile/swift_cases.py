@@ -37,12 +37,12 @@ def download_servers() -> Iterator[dict[str, ModelServer]]:
     """Servers that do what their names say."""
     with ExitStack() as stack:
         names = ("whole", "damaged", "gone", "hanging")
-        made = {name: stack.enter_context(ModelServer(folder_of(FILES))) for name in names}
-        made["damaged"].bodies[BIG] = [bytes(len(FILES[BIG]))]
-        made["gone"].statuses[BIG] = [404] * 9
-        made["hanging"].cuts[BIG] = [100_000] * 9
-        made["hanging"].hangs = True
-        yield made
+        opened = {name: stack.enter_context(ModelServer(folder_of(FILES))) for name in names}
+        opened["damaged"].bodies[BIG] = [bytes(len(FILES[BIG]))]
+        opened["gone"].statuses[BIG] = [404] * 9
+        opened["hanging"].cuts[BIG] = [100_000] * 9
+        opened["hanging"].hangs = True
+        yield opened
 
 
 def main(command: list[str]) -> None:
@@ -76,11 +76,11 @@ def main(command: list[str]) -> None:
         environment = {**os.environ, "WHERRY_TEST_CASES": str(folder / "cases.json")}
         subprocess.run(command, check=True, env=environment)
         texts = json.loads((folder / "answers.json").read_text())
-        found = [[list(map(json.loads, answer)) for answer in group] for group in texts]
-        table.check_demo(found[0], engine)
-        table.check_templates(found[1])
-        table.check_tools(table.check_vectors(found[2:]))
-    print(f"{sum(map(len, found))} requests are answered as Python does")
+        answers = [[list(map(json.loads, answer)) for answer in group] for group in texts]
+        table.check_demo(answers[0], engine)
+        table.check_templates(answers[1])
+        table.check_tools(table.check_vectors(answers[2:]))
+    print(f"{sum(map(len, answers))} requests are answered as Python does")
 
 
 if __name__ == "__main__":

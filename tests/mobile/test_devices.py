@@ -68,26 +68,26 @@ def greedy(target):
 
 @pytest.mark.parametrize("kind", DEVICES)
 def test_greedy_texts_are_the_server_s_on_that_device(checks, kind, tmp_path):
-    found = checks({"device": kind, "pack_dir": str(tmp_path)}, "device", "answers")
-    assert found["device"] == {"device": kind, "passed": {}}
-    assert found["answers"] == greedy(DEVICES[kind])
+    report = checks({"device": kind, "pack_dir": str(tmp_path)}, "device", "answers")
+    assert report["device"] == {"device": kind, "passed": {}}
+    assert report["answers"] == greedy(DEVICES[kind])
     assert any((tmp_path / "programs").iterdir())  # what the driver compiled is kept
 
 
 def test_a_program_that_imitates_a_gpu_is_passed_over(checks):
-    found = checks({}, "device", "answers")
-    assert found["device"]["device"] == "cpu"
-    assert list(found["device"]["passed"]) == list(DEVICES.values())
-    for kind, reason in zip(DEVICES, found["device"]["passed"].values(), strict=True):
+    report = checks({}, "device", "answers")
+    assert report["device"]["device"] == "cpu"
+    assert list(report["device"]["passed"]) == list(DEVICES.values())
+    for kind, reason in zip(DEVICES, report["device"]["passed"].values(), strict=True):
         assert "is a program on the CPU" in reason
         assert f'Option "device": "{kind}" takes it' in reason
-    assert found["answers"] == greedy("cpu")
+    assert report["answers"] == greedy("cpu")
 
 
 def test_without_drivers_it_runs_on_the_cpu_and_says_why(checks):
-    found = checks({}, "device", **WITHOUT_DRIVERS)["device"]
-    assert found["device"] == "cpu"
-    for kind, reason in zip(DEVICES, found["passed"].values(), strict=True):
+    report = checks({}, "device", **WITHOUT_DRIVERS)["device"]
+    assert report["device"] == "cpu"
+    for kind, reason in zip(DEVICES, report["passed"].values(), strict=True):
         assert f"no {kind} device works here" in reason
 
 

@@ -26,14 +26,14 @@ def servers():
     """One a case of kotlin/DownloadChecks.kt."""
     names = ("future", "flow", "own", "cancelled", "moved", "refused", "damaged", "other")
     with ExitStack() as stack:
-        made = {n: stack.enter_context(ModelServer(folder_of(FILES))) for n in names}
-        made["flow"].cuts[BIG] = [1000, 100_000]
-        made["cancelled"].cuts[BIG] = [100_000]
-        made["cancelled"].hangs = True
-        made["moved"].redirects[BIG] = f"{made['other'].url}/{BIG}"
-        made["refused"].statuses[BIG] = [403]
-        made["damaged"].files[BIG] = bytes(300_000)
-        yield made
+        opened = {n: stack.enter_context(ModelServer(folder_of(FILES))) for n in names}
+        opened["flow"].cuts[BIG] = [1000, 100_000]
+        opened["cancelled"].cuts[BIG] = [100_000]
+        opened["cancelled"].hangs = True
+        opened["moved"].redirects[BIG] = f"{opened['other'].url}/{BIG}"
+        opened["refused"].statuses[BIG] = [403]
+        opened["damaged"].files[BIG] = bytes(300_000)
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -51,24 +51,24 @@ def said(all_classes, bridge, servers, tmp_path_factory):
 
 @pytest.mark.nightly
 def test_downloads_of_kotlin(said, servers):
-    folder, found = said
-    assert found.pop("future") is True and found.pop("flow") == "download true"
-    assert found.pop("moved") == "nothing"
+    folder, outcomes = said
+    assert outcomes.pop("future") is True and outcomes.pop("flow") == "download true"
+    assert outcomes.pop("moved") == "nothing"
     for case in ("future", "flow", "moved"):
         contents = {path.name: path.read_bytes() for path in (folder / case).iterdir()}
         assert contents == servers[case].files
     assert (BIG, "bytes=1000-") in servers["flow"].requests
-    assert found.pop("cancelled") < 30_000  # a desktop's Java reads until its time is over, 15 s
-    wanted = {
+    assert outcomes.pop("cancelled") < 30_000  # a desktop's Java reads until its time is over, 15 s
+    expected = {
         "own": "IllegalStateException null: own",
         "refused": f"DownloadException 403: {servers['refused'].url}/{BIG} .*HTTP 403",
         "damaged": f"DamagedFileException null: .*{BIG} is not what {MANIFEST} lists",
         "nobody": "DownloadException null: http://127.0.0.1:9/made/wherry.json cannot be fetched",
         "odd": "DownloadException null: file:///etc/wherry.json .*file is not HTTP",
     }
-    assert set(found) == set(wanted)
-    for name, pattern in wanted.items():
-        assert re.match(pattern, found[name]), (name, found[name])
+    assert set(outcomes) == set(expected)
+    for name, pattern in expected.items():
+        assert re.match(pattern, outcomes[name]), (name, outcomes[name])
 
 
 @pytest.mark.nightly
@@ -83,12 +83,12 @@ def work_servers():
     """One a case of kotlin/WorkChecks.kt."""
     with ExitStack() as stack:
         names = ("whole", "again", "gone", "damaged")
-        made = {n: stack.enter_context(ModelServer(folder_of(FILES))) for n in names}
-        made["again"].statuses[MANIFEST] = [503, 429]
-        made["again"].cuts[BIG] = [100_000]
-        made["gone"].statuses[BIG] = [404]
-        made["damaged"].files[BIG] = bytes(300_000)
-        yield made
+        opened = {n: stack.enter_context(ModelServer(folder_of(FILES))) for n in names}
+        opened["again"].statuses[MANIFEST] = [503, 429]
+        opened["again"].cuts[BIG] = [100_000]
+        opened["gone"].statuses[BIG] = [404]
+        opened["damaged"].files[BIG] = bytes(300_000)
+        yield opened
 
 
 @pytest.mark.nightly
@@ -99,16 +99,16 @@ def test_downloads_in_the_background_of_kotlin(all_classes, bridge, work_servers
     cases = [f"{name}={server.url}" for name, server in work_servers.items()]
     said = run(["java", *options, "-cp", all_classes, "WorkChecksKt", tmp_path, *cases])
     assert "WARNING in native method" not in said, said
-    found = json.loads(said.splitlines()[-1])
+    events = json.loads(said.splitlines()[-1])
     once, end = ["waiting", "running null"], ["running download true", "complete true"]
     start, refused = ["none", "UNMETERED true false"], [*once, "running check true", "again"]
-    assert found["whole"] == [*start, *once, *end, "0 left in wherry/whole"]
+    assert events["whole"] == [*start, *once, *end, "0 left in wherry/whole"]
     again = [*refused, *refused, *once, *end, "0 left in wherry/again"]
-    assert found["again"] == ["none", "CONNECTED true true", *again]
+    assert events["again"] == ["none", "CONNECTED true true", *again]
     for name, why in (("gone", "HTTP 404"), ("damaged", f"is not what {MANIFEST} lists")):
-        assert found[name][:4] == [*start, *once]
-        assert found[name][-2].startswith("failed: ") and why in found[name][-2]
-    assert found["odd"] == '"../x" is no name of a folder'
+        assert events[name][:4] == [*start, *once]
+        assert events[name][-2].startswith("failed: ") and why in events[name][-2]
+    assert events["odd"] == '"../x" is no name of a folder'
     for name in ("whole", "again"):
         folder = tmp_path / "wherry" / name
         assert {p.name: p.read_bytes() for p in folder.iterdir()} == work_servers[name].files

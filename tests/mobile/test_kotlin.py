@@ -60,8 +60,8 @@ def said(checks, demo, tmp_path_factory):
     cases = ["answers", "together", "cancelling", "closing", "held"]
     cases += [f"plans:{','.join(map(str, PLANNED))}", f"plan:{hybrid}"]
     cases += ["schemas", "typed", "limits", f"numbers:{table.vectors['embedder']}"]
-    found = checks(f"table:{folder / 'table.json'}", *cases, f"errors:{damaged}", "leaks:30")
-    return {"cases": table, **found}
+    checked = checks(f"table:{folder / 'table.json'}", *cases, f"errors:{damaged}", "leaks:30")
+    return {"cases": table, **checked}
 
 
 def test_the_table_is_answered_as_python_does(said, engine):
@@ -108,8 +108,8 @@ def test_the_sample_may_download():
 @pytest.mark.nightly
 def test_the_sample_and_the_activity_of_the_page_compile(all_classes):
     classes = Path(all_classes.split(":")[0])
-    made = classes / "dev" / "wherry" / "sample"
-    assert {"MainActivity.class", "ChatModel.class"} <= {p.name for p in made.iterdir()}
+    compiled = classes / "dev" / "wherry" / "sample"
+    assert {"MainActivity.class", "ChatModel.class"} <= {p.name for p in compiled.iterdir()}
     assert (classes / "com" / "example" / "app" / "MainActivity.class").is_file()
 
 
@@ -133,12 +133,12 @@ def test_the_sample_s_markdown(all_classes):
 
 @pytest.mark.nightly
 def test_the_library_from_java(all_classes, bridge, demo, engine):
-    found = java(all_classes, bridge, "JavaChecks", demo, RUNTIME)
+    report = java(all_classes, bridge, "JavaChecks", demo, RUNTIME)
     text = engine.completions.create(**BEGUN).choices[0].text
-    asked = [{"role": "user", "content": BEGUN["prompt"]}]
-    chat = engine.chat.completions.create(messages=asked, **GREEDY).choices[0].message.content
-    told = {"refused": "prompt", "cancelled": True, "late": "EngineClosedException"}
-    assert found == {"text": text, "pieces": chat, **told}
+    messages = [{"role": "user", "content": BEGUN["prompt"]}]
+    chat = engine.chat.completions.create(messages=messages, **GREEDY).choices[0].message.content
+    expected = {"refused": "prompt", "cancelled": True, "late": "EngineClosedException"}
+    assert report == {"text": text, "pieces": chat, **expected}
 
 
 def test_sixteen_at_once_are_as_each_alone(said, engine):
@@ -146,21 +146,21 @@ def test_sixteen_at_once_are_as_each_alone(said, engine):
     assert alone == together
     assert len(set(alone)) > 12
     for i in (0, 15):
-        asked = [{"role": "user", "content": f"Number {i} 🦊"}]
+        messages = [{"role": "user", "content": f"Number {i} 🦊"}]
         limits = {"max_tokens": 16 + i, "temperature": 0.7, "seed": i}
-        answer = engine.chat.completions.create(messages=asked, **limits)
+        answer = engine.chat.completions.create(messages=messages, **limits)
         assert answer.choices[0].message.content == alone[i]
 
 
 def test_cancelling_frees_pages(said):
-    found = said["cancelling"]
-    assert found["least"] < found["before"] == found["after"]
-    assert (found["own"], found["cached"]) == ("own", 0)
+    pages = said["cancelling"]
+    assert pages["least"] < pages["before"] == pages["after"]
+    assert (pages["own"], pages["cached"]) == ("own", 0)
 
 
 def test_errors_have_types(said):
     errors = said["errors"]
-    wanted = {
+    expected = {
         "no_folder": "ModelNotFoundException: /none is no compiled model: .* Type: wherry compile",
         "damaged": "IncompatibleModelException: .*wherry.json has schema 1, this runtime reads 2",
         "no_option": 'InvalidArgumentException: .*unknown option "colour"',
@@ -173,8 +173,8 @@ def test_errors_have_types(said):
         "closed": "EngineClosedException: ",
         "closed_stats": "EngineClosedException: ",
     }
-    assert set(errors) == set(wanted)
-    for name, pattern in wanted.items():
+    assert set(errors) == set(expected)
+    for name, pattern in expected.items():
         assert re.match(pattern, errors[name], re.DOTALL), (name, errors[name])
     assert said["closing"] == "EngineClosedException"
 
@@ -202,24 +202,24 @@ def test_the_plan_has_slots_of_a_recurrent_state(said):
     assert least == fixed_ + per_token * 512 and total == fixed_ + cache
 
 
-def test_answers_are_held_to_a_form(said):
-    held = ["42", "a fox", "fox"] if guided_cases.available() else ["unsupported_parameter"] * 3
-    assert said["held"] == held
+def test_answers_are_constrained(said):
+    expected = ["42", "a fox", "fox"] if guided_cases.available() else ["unsupported_parameter"] * 3
+    assert said["held"] == expected
 
 
 def test_schemas_of_serializable_classes(said):
     """What kotlinx.serialization writes fits them, and nothing else."""
     forest, node, shape = (said["schemas"][name] for name in ("forest", "node", "shape"))
     fox = {"colour": "red", "tails": 9, "tame": False}
-    whole = {"forest_name": "Oak", "trees": 3, "foxes": [fox], "ages": {"a": 1.5, "b": None}}
-    jsonschema.validate({**whole, "note": None}, forest)
+    complete = {"forest_name": "Oak", "trees": 3, "foxes": [fox], "ages": {"a": 1.5, "b": None}}
+    jsonschema.validate({**complete, "note": None}, forest)
     jsonschema.validate({"forest_name": "Oak", "trees": 3, "foxes": []}, forest)
     assert [*forest["properties"]] == ["forest_name", "trees", "foxes", "ages", "note"]
     wrong = [{"trees": 2**31}, {"note": 1}, {"ages": {"a": "b"}}, {"colour": "red"}]
     wrong += [{"foxes": [{**fox, **part}]} for part in ({"tails": 200}, {"colour": "green"})]
     for part in wrong:
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**whole, **part}, forest)
+            jsonschema.validate({**complete, **part}, forest)
     jsonschema.validate({"value": 1, "next": {"value": 2, "next": None}}, node)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"value": 1, "next": {"value": "2"}}, node)
@@ -247,8 +247,8 @@ def test_a_limit_of_threads_changes_no_text(said):
 
 def test_numbers_have_types(said):
     """A vector in base64 is that in numbers, and a ranking has its best document alone."""
-    short, whole, index, score, text, refused = said["numbers"]
-    assert len(short) == 4 and short == whole[:4]
+    short, full, index, score, text, refused = said["numbers"]
+    assert len(short) == 4 and short == full[:4]
     assert (index, text, refused) == (1, "w7 w9 w12", "no_classes") and 0 < score <= 1
 
 
@@ -259,10 +259,10 @@ def test_the_version_is_python_s():
 
 def test_shrunk_apps_keep_what_native_code_finds():
     android = ROOT / "mobile" / "android"
-    found = "".join(p.read_text() for p in (android / "src" / "main" / "cpp").glob("*.cc"))
+    text = "".join(p.read_text() for p in (android / "src" / "main" / "cpp").glob("*.cc"))
     rules = (android / "consumer-rules.pro").read_text()
     kept = re.findall(r"^-keep (?:class|interface) dev\.wherry\.(\w+) \{ \*; \}$", rules, re.M)
-    assert set(kept) == set(re.findall(r"dev/wherry/(\w+)", found))
+    assert set(kept) == set(re.findall(r"dev/wherry/(\w+)", text))
 
 
 def test_loads_leave_nothing(said):

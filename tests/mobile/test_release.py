@@ -30,7 +30,7 @@ APPLE = {"ios-arm64": "iphone", "ios-arm64_x86_64-simulator": "ios-simulator"}
 
 
 @pytest.fixture
-def made(tmp_path) -> Path:
+def packaged(tmp_path) -> Path:
     """A package as `wherry package` lays it out; its libraries and weights are words."""
     folder = tmp_path / "package"
     files = {LIBRARY: b"native", "assets/demo/wherry.json": b"{}", "assets/demo/a.bin": b"w"}
@@ -58,9 +58,9 @@ def classes(tmp_path) -> Path:
     return tmp_path / "classes.jar"
 
 
-def test_an_archive_of_an_android_library(made, classes, tmp_path):
+def test_an_archive_of_an_android_library(packaged, classes, tmp_path):
     for assets in (True, False):
-        folder = maven.write_artefact(tmp_path / "maven", AT, made, classes, assets=assets)
+        folder = maven.write_artefact(tmp_path / "maven", AT, packaged, classes, assets=assets)
         with zipfile.ZipFile(folder / "fox-1.2.0.aar") as aar:
             assert aar.testzip() is None
             names = set(aar.namelist())
@@ -80,8 +80,8 @@ def test_an_archive_of_an_android_library(made, classes, tmp_path):
 
 def test_a_pom_has_the_dependencies_of_the_gradle_module():
     root = ElementTree.fromstring(maven.pom_text(AT))
-    told = ("groupId", "artifactId", "version", "packaging")
-    assert [root.findtext(f"{POM}{name}") for name in told] == [
+    fields = ("groupId", "artifactId", "version", "packaging")
+    assert [root.findtext(f"{POM}{name}") for name in fields] == [
         AT.group,
         AT.name,
         AT.version,
@@ -96,10 +96,10 @@ def test_a_pom_has_the_dependencies_of_the_gradle_module():
     assert names[0] == f"org.jetbrains.kotlin:kotlin-stdlib:{gradle.kotlin()}"
 
 
-def test_a_repository_keeps_older_versions_and_has_checksums(made, classes, tmp_path):
+def test_a_repository_keeps_older_versions_and_has_checksums(packaged, classes, tmp_path):
     for version in ("1.10.0", "1.9.0"):
         at = maven.Coordinates(AT.group, AT.name, version)
-        folder = maven.write_artefact(tmp_path / "maven", at, made, classes, assets=False)
+        folder = maven.write_artefact(tmp_path / "maven", at, packaged, classes, assets=False)
     root = ElementTree.parse(folder.parent / "maven-metadata.xml").getroot()
     assert [v.text for v in root.iter("version")] == ["1.9.0", "1.10.0"]
     assert root.findtext("versioning/release") == "1.10.0"
@@ -107,30 +107,30 @@ def test_a_repository_keeps_older_versions_and_has_checksums(made, classes, tmp_
     assert len(files) == 6
     for file in [*files, folder.parent / "maven-metadata.xml"]:
         for kind in ("md5", "sha1", "sha256", "sha512"):
-            told = file.with_name(f"{file.name}.{kind}").read_text()
-            assert told == hashlib.new(kind, file.read_bytes()).hexdigest()
+            checksum = file.with_name(f"{file.name}.{kind}").read_text()
+            assert checksum == hashlib.new(kind, file.read_bytes()).hexdigest()
     with zipfile.ZipFile(folder / "fox-1.9.0-sources.jar") as sources:
         assert {"dev/wherry/MLCEngine.kt", "dev/wherry/android/Models.kt"} <= {*sources.namelist()}
 
 
-def test_the_same_package_makes_the_same_bytes(made, classes, tmp_path):
+def test_the_same_package_makes_the_same_bytes(packaged, classes, tmp_path):
     one, two = (
-        maven.write_artefact(tmp_path / name, AT, made, classes, assets=True) for name in "ab"
+        maven.write_artefact(tmp_path / name, AT, packaged, classes, assets=True) for name in "ab"
     )
     assert [p.read_bytes() for p in sorted(one.iterdir())] == [
         p.read_bytes() for p in sorted(two.iterdir())
     ]
-    zips = [swift.write_package(tmp_path / name, made, "1.0", None) for name in "cd"]
+    zips = [swift.write_package(tmp_path / name, packaged, "1.0", None) for name in "cd"]
     assert zips[0].read_bytes() == zips[1].read_bytes()
 
 
 @pytest.mark.parametrize("url", [None, "https://example.org/releases/"])
-def test_a_swift_package_names_its_archive(made, tmp_path, url):
+def test_a_swift_package_names_its_archive(packaged, tmp_path, url):
     folder = tmp_path / "swift"
-    archive = swift.write_package(folder, made, "1.2.0", url)
+    archive = swift.write_package(folder, packaged, "1.2.0", url)
     checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
-    told = f"{checksum}  Wherry-1.2.0.xcframework.zip\n"
-    assert (folder / "Wherry-1.2.0.xcframework.zip.sha256").read_text() == told
+    line = f"{checksum}  Wherry-1.2.0.xcframework.zip\n"
+    assert (folder / "Wherry-1.2.0.xcframework.zip.sha256").read_text() == line
     manifest = (folder / "Package.swift").read_text()
     if url is None:
         assert 'binaryTarget(name: "CWherry", path: "Wherry-1.2.0.xcframework.zip")' in manifest
@@ -147,29 +147,29 @@ def test_a_swift_package_names_its_archive(made, tmp_path, url):
         assert described["name"] == "Wherry"
 
 
-def test_what_is_no_whole_package_is_refused(made, tmp_path):
+def test_an_incomplete_package_is_refused(packaged, tmp_path):
     with pytest.raises(SystemExit, match="is no package"):
         release.main([str(tmp_path)])
-    (made / LIBRARY).write_bytes(b"other")
-    (made / xcframework.NAME / "ios-arm64" / "libwherry.a").unlink()
+    (packaged / LIBRARY).write_bytes(b"other")
+    (packaged / xcframework.NAME / "ios-arm64" / "libwherry.a").unlink()
     with pytest.raises(SystemExit) as e:
-        release.main([str(made)])
+        release.main([str(packaged)])
     assert f"{LIBRARY} is not the file that was packaged" in str(e.value)
     assert "ios-arm64/libwherry.a is missing" in str(e.value)
     index = {"libraries": [], "missing": {"android": []}}
-    (made / package.INDEX).write_text(json.dumps(index))
+    (packaged / package.INDEX).write_text(json.dumps(index))
     with pytest.raises(SystemExit, match="android: its compiler was missing"):
-        release.main([str(made)])
+        release.main([str(packaged)])
     with pytest.raises(SystemExit, match="is no Maven name"):
         maven.Coordinates("a/b", "c", "1").check()
 
 
 @pytest.mark.nightly
 @pytest.mark.mobile
-def test_a_release_of_compiled_classes(made, jars, tmp_path):
+def test_a_release_of_compiled_classes(packaged, jars, tmp_path):
     """Its classes are Kotlin's of the version that Gradle's build has, for old devices."""
     folder = str(Path(jars.split(":")[0]).parent)
-    release.main([str(made), "-o", str(tmp_path / "out"), "--kotlin", folder])
+    release.main([str(packaged), "-o", str(tmp_path / "out"), "--kotlin", folder])
     version = gradle.version()
     place = tmp_path / "out" / "maven" / "dev" / "wherry" / "wherry" / version
     with zipfile.ZipFile(place / f"wherry-{version}.aar") as aar:

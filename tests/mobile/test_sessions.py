@@ -33,8 +33,8 @@ def answer(demo):
     with MLCEngine(demo, threads=1, context=CONTEXT) as engine:
 
         def of(*messages, **fields):
-            made = engine.chat.completions.create(messages=list(messages), **NEW, **fields)
-            return made.choices[0].message.content
+            completion = engine.chat.completions.create(messages=list(messages), **NEW, **fields)
+            return completion.choices[0].message.content
 
         yield of
 
@@ -48,33 +48,33 @@ def assistant(text):
 
 
 def test_a_session_keeps_the_conversation(said, answer):
-    found = said["turns"]
+    turned = said["turns"]
     first = answer(SYSTEM, *ASK)
     turns = [*ASK, assistant(first), user("And a bear?")]
     second = answer(SYSTEM, *turns)
-    assert (found["first"], found["streamed"], found["again"]) == (first, second, second)
-    assert found["said"] == [*turns, assistant(second)]
-    assert found["undone"] == turns[2] and found["left"] == 2
-    assert found["rate"]
+    assert (turned["first"], turned["streamed"], turned["again"]) == (first, second, second)
+    assert turned["said"] == [*turns, assistant(second)]
+    assert turned["undone"] == turns[2] and turned["left"] == 2
+    assert turned["rate"]
 
 
 def test_the_oldest_turns_are_left_out(said, answer):
-    found = said["outgrown"]
-    assert found["dropped"][0] == 0 and found["dropped"] == sorted(found["dropped"])
-    dropped = found["dropped"][-1]
-    assert dropped > 0 and dropped % 2 == 0 and len(found["kept"]) == 14
-    sent = [SYSTEM, *found["kept"][dropped:-1]]
-    assert found["last"] == assistant(answer(*sent))
+    outgrown = said["outgrown"]
+    assert outgrown["dropped"][0] == 0 and outgrown["dropped"] == sorted(outgrown["dropped"])
+    dropped = outgrown["dropped"][-1]
+    assert dropped > 0 and dropped % 2 == 0 and len(outgrown["kept"]) == 14
+    sent = [SYSTEM, *outgrown["kept"][dropped:-1]]
+    assert outgrown["last"] == assistant(answer(*sent))
     # One turn more does not fit.
     with pytest.raises(Exception, match="context"):
-        answer(SYSTEM, *found["kept"][dropped - 2 : -1])
+        answer(SYSTEM, *outgrown["kept"][dropped - 2 : -1])
 
 
 def test_a_turn_that_fails_leaves_nothing_and_one_that_is_left_its_text(said):
-    found = said["stopped"]
-    assert (found["refused"], found["after"]) == ("context_length_exceeded", 2)
-    assert found["said"][2:] == [user("More."), assistant(found["seen"])]
-    assert found["seen"]
+    stopped = said["stopped"]
+    assert (stopped["refused"], stopped["after"]) == ("context_length_exceeded", 2)
+    assert stopped["said"][2:] == [user("More."), assistant(stopped["seen"])]
+    assert stopped["seen"]
 
 
 def test_the_beginning_is_computed_ahead(said):
@@ -86,12 +86,12 @@ def test_the_beginning_is_computed_ahead(said):
 
 @pytest.mark.skipif(not guided_cases.available(), reason="the library was built without xgrammar")
 def test_tools_are_called_and_answered(said):
-    found = said["tools"]
-    assert found["given"] == [{"city": "Oslo"}]
+    tools = said["tools"]
+    assert tools["given"] == [{"city": "Oslo"}]
     for name, result in (("weather", "rain"), ("broken", "Error: no network")):
-        (asked, call, told, last), finish = found[name]
-        assert asked == user("Do I need an umbrella?")
-        (made,) = call["tool_calls"]
-        assert made["function"]["name"] == name and call["content"] is None
-        assert told == {"role": "tool", "tool_call_id": made["id"], "content": result}
+        (question, call, tool_result, last), finish = tools[name]
+        assert question == user("Do I need an umbrella?")
+        (requested,) = call["tool_calls"]
+        assert requested["function"]["name"] == name and call["content"] is None
+        assert tool_result == {"role": "tool", "tool_call_id": requested["id"], "content": result}
         assert last["role"] == "assistant" and last["content"] and finish in ("stop", "length")

@@ -31,11 +31,11 @@ def arguments(text: str, at: int) -> int:
 def declared() -> dict[str, int]:
     """Functions of wherry_app.h, with how many arguments they take."""
     text = _COMMENT.sub("", (ROOT / "app" / "include" / "wherry_app.h").read_text())
-    found = {}
+    arities = {}
     for call in re.finditer(r"WHERRY_API[^;(]*?\b(wherry_app_\w+)(\()", text):
         of = text[call.start(2) :].split(")")[0]
-        found[call[1]] = 0 if of == "(void" else arguments(text, call.start(2))
-    return found
+        arities[call[1]] = 0 if of == "(void" else arguments(text, call.start(2))
+    return arities
 
 
 def test_swift_calls_what_the_header_has():

@@ -53,39 +53,39 @@ def problems(path: Path, packages: Path) -> list[str]:
         packages: a folder with the libraries of TVM's packages.
     """
     library = open_library(path)
-    found = []
+    wrong = []
     version = library.build_version
     system = f"{version.platform.name} {'.'.join(map(str, version.minos[:2]))}"
     if system != f"MACOS {MACOS}":
-        found.append(f"it is for {system}, not for MACOS {MACOS}")
+        wrong.append(f"it is for {system}, not for MACOS {MACOS}")
     if not library.has_code_signature:
-        found.append("it has no signature, which Apple silicon asks of every library")
+        wrong.append("it has no signature, which Apple silicon asks of every library")
     ids = [str(it.name) for it in library.commands if it.command.name == "ID_DYLIB"]
     if ids != [f"@rpath/{path.name}"]:
-        found.append(f"its own name is {ids}")
+        wrong.append(f"its own name is {ids}")
     loaded = {str(one.name) for one in library.libraries} - set(ids)
     if unknown := loaded - {LIBSYSTEM, LIBCXX} - OTHERS.keys():
-        found.append(f"it needs {sorted(unknown)}, which nothing brings")
+        wrong.append(f"it needs {sorted(unknown)}, which nothing brings")
     rpaths = [str(one.path) for one in library.rpaths]
     for name in loaded & OTHERS.keys():
         if f"@loader_path/../{OTHERS[name]}" not in rpaths:
-            found.append(f"{name} is not in {rpaths}")
-    return found + _missing(library, packages)
+            wrong.append(f"{name} is not in {rpaths}")
+    return wrong + _missing(library, packages)
 
 
 def _missing(library: Any, packages: Path) -> list[str]:
     """Return the symbols that no library has from which they are taken."""
-    found = []
+    wrong = []
     has = {name: exports(packages / folder / Path(name).name) for name, folder in OTHERS.items()}
     names = [str(one.name) for one in library.libraries if one.command.name != "ID_DYLIB"]
     for symbol in library.imported_symbols:
         name, ordinal = str(symbol.name), symbol.library_ordinal
         if not 1 <= ordinal <= len(names):
-            found.append(f"{name} is taken from whatever library is there ({ordinal})")
+            wrong.append(f"{name} is taken from whatever library is there ({ordinal})")
             continue
         source = names[ordinal - 1]
         if source == LIBCXX and not is_libcxx(name):
-            found.append(f"{name} is not of {LIBCXX}")
+            wrong.append(f"{name} is not of {LIBCXX}")
         if source in has and name not in has[source]:
-            found.append(f"{source} has no {name}")
-    return found
+            wrong.append(f"{source} has no {name}")
+    return wrong

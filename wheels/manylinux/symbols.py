@@ -24,11 +24,11 @@ def check_symbols(report: dict[str, Any], platform: str) -> None:
     Raises:
         SystemExit: a symbol is too new for the tag, or a library is not that of a dependency.
     """
-    found = re.fullmatch(r"manylinux_(\d+)_(\d+)_(\w+)", report["sym_tag"])
+    match = re.fullmatch(r"manylinux_(\d+)_(\d+)_(\w+)", report["sym_tag"])
     tag = re.fullmatch(r"manylinux_(\d+)_(\d+)_(\w+)", platform)
     assert tag is not None
     newest = (int(tag[1]), int(tag[2]))
-    if not found or found[3] != tag[3] or (int(found[1]), int(found[2])) > newest:
+    if not match or match[3] != tag[3] or (int(match[1]), int(match[2])) > newest:
         raise SystemExit(
             f"the symbols are those of {report['sym_tag']}; the wheel is for {platform}: "
             f"{json.dumps(report['versioned_symbols'])}"

@@ -51,12 +51,12 @@ def _make_link_folder(machine: Machine, libstdcxx: Libstdcxx, out: Path) -> None
 
 def _vulkan_headers(out: Path) -> Path:
     """Return a folder with links to Vulkan's headers, without this machine's glibc's."""
-    found = Path("/usr/include")
-    if not (found / "vulkan" / "vulkan_core.h").is_file():
+    headers = Path("/usr/include")
+    if not (headers / "vulkan" / "vulkan_core.h").is_file():
         raise SystemExit("Vulkan's headers were not found. Type: apt-get install libvulkan-dev")
     out.mkdir(parents=True, exist_ok=True)
     for name in ("vulkan", "vk_video"):
         link = out / name
         link.unlink(missing_ok=True)
-        link.symlink_to(found / name)
+        link.symlink_to(headers / name)
     return out

@@ -42,16 +42,16 @@ def problems(path: Path, packages: Path) -> list[str]:
         packages: a folder with the libraries of TVM's packages.
     """
     library = open_library(path)
-    found = []
+    wrong = []
     if library.header.machine != lief.PE.Header.MACHINE_TYPES.AMD64:
-        found.append(f"it is for {library.header.machine.name}, not for AMD64")
+        wrong.append(f"it is for {library.header.machine.name}, not for AMD64")
     for one in library.imports:
         name = str(one.name).lower()
         if name in OTHERS:
             missing = {str(entry.name) for entry in one.entries} - exports(
                 packages / OTHERS[name] / name
             )
-            found += [f"{name} has no {symbol}" for symbol in sorted(missing)]
+            wrong += [f"{name} has no {symbol}" for symbol in sorted(missing)]
         elif name not in WINDOWS and not name.startswith(UCRT):
-            found.append(f"it needs {name}, which nothing brings")
-    return found
+            wrong.append(f"it needs {name}, which nothing brings")
+    return wrong

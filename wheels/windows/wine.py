@@ -33,13 +33,13 @@ FOR_WINDOWS = ("--only-binary=:all:", "--platform", "win_amd64", "--python-versi
 
 def wine(root: Path, *command: str) -> None:
     """Run a program of Windows; `root` has Wine's own files, too."""
-    found = shutil.which("wine64") or "/usr/lib/wine/wine64"
-    if not Path(found).is_file():
+    program = shutil.which("wine64") or "/usr/lib/wine/wine64"
+    if not Path(program).is_file():
         raise SystemExit("Wine was not found. Type: apt-get install --no-install-recommends wine64")
     environment = {**os.environ, "WINEPREFIX": str(root / "wine"), "WINEDEBUG": "-all"}
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(  # by pipes: Wine's Python does not open files as its streams
-        [found, *command],
+        [program, *command],
         env=environment,
         cwd=root,
         stdin=subprocess.DEVNULL,

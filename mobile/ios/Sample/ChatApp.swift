@@ -106,11 +106,11 @@ final class Conversation: ObservableObject {
     func regenerate() {
         guard let session, answering == nil else { return }
         Task {
-            guard let asked = try? await session.undo()?.content else { return }
+            guard let question = try? await session.undo()?.content else { return }
             if let last = messages.lastIndex(where: { $0.role == "user" }) {
                 messages.removeSubrange(last...)
             }
-            send(asked)
+            send(question)
         }
     }
 }

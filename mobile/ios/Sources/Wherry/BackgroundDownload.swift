@@ -93,8 +93,8 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
         let request = URLRequest(
             url: url.appendingPathComponent("wherry.json"),
             cachePolicy: .reloadIgnoringLocalCacheData)
-        let found = try? await URLSession.shared.data(for: request)
-        guard let (data, response) = found else { return nil }
+        let answer = try? await URLSession.shared.data(for: request)
+        guard let (data, response) = answer else { return nil }
         return (response as? HTTPURLResponse)?.statusCode == 200 ? data : nil
     }
 
@@ -149,8 +149,8 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
                 downloadTask.cancel()
             }
             came[downloadTask.taskIdentifier] = totalBytesWritten
-            let wanted = sizes.keys.map { came[$0] ?? 0 }
-            return (self.report, wanted.reduce(0, +), sizes.values.reduce(0, +))
+            let arrived = sizes.keys.map { came[$0] ?? 0 }
+            return (self.report, arrived.reduce(0, +), sizes.values.reduce(0, +))
         }
         report?(LoadProgress(phase: "download", done: min(done, total), total: total))
     }
@@ -202,16 +202,16 @@ private func configuration(_ identifier: String, _ conditions: DownloadCondition
     -> URLSessionConfiguration
 {
     #if canImport(Darwin)
-        let made = URLSessionConfiguration.background(withIdentifier: identifier)
-        made.isDiscretionary = conditions.isDiscretionary
-        made.sessionSendsLaunchEvents = true
-        made.allowsExpensiveNetworkAccess = conditions.allowsExpensiveNetworks
+        let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
+        configuration.isDiscretionary = conditions.isDiscretionary
+        configuration.sessionSendsLaunchEvents = true
+        configuration.allowsExpensiveNetworkAccess = conditions.allowsExpensiveNetworks
     #else
-        let made = URLSessionConfiguration.default
+        let configuration = URLSessionConfiguration.default
     #endif
-    made.allowsCellularAccess = conditions.allowsExpensiveNetworks
-    made.requestCachePolicy = .reloadIgnoringLocalCacheData
-    return made
+    configuration.allowsCellularAccess = conditions.allowsExpensiveNetworks
+    configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+    return configuration
 }
 
 /// A file that a folder lacks, as `wherry_app_missing` says.

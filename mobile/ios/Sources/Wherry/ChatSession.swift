@@ -128,9 +128,9 @@ public actor ChatSession {
         do {
             for round in 0...maxToolRounds {
                 written = Written()
-                var asked = settings
-                if asked.tools != nil, round == maxToolRounds { asked.toolChoice = ToolChoice.none }
-                try await ask(sent(messages), asked, written)
+                var limited = settings
+                if limited.tools != nil, round == maxToolRounds { limited.toolChoice = ToolChoice.none }
+                try await ask(sent(messages), limited, written)
                 droppedMessages = written.dropped
                 var results: [Message] = []
                 for call in written.calls where tools[call.function?.name ?? ""] != nil {
@@ -186,11 +186,11 @@ private final class Written: @unchecked Sendable { // one turn uses it, a step a
     var calls: [ToolCall] { pieces.sorted { $0.key < $1.key }.map(\.value) }
 
     var message: Message {
-        var made = Message.assistant(text)
-        guard !pieces.isEmpty else { return made }
-        made.content = text.isEmpty ? nil : text
-        made.toolCalls = calls
-        return made
+        var completed = Message.assistant(text)
+        guard !pieces.isEmpty else { return completed }
+        completed.content = text.isEmpty ? nil : text
+        completed.toolCalls = calls
+        return completed
     }
 
     private func add(_ piece: ToolCall, at index: Int) {

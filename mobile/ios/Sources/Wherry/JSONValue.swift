@@ -12,16 +12,16 @@ public enum JSONValue: Codable, Equatable, Sendable {
         let value = try decoder.singleValueContainer()
         if value.decodeNil() {
             self = .null
-        } else if let found = try? value.decode(Bool.self) {
-            self = .bool(found)
-        } else if let found = try? value.decode(Int64.self) {
-            self = .int(found)
-        } else if let found = try? value.decode(Double.self) {
-            self = .double(found)
-        } else if let found = try? value.decode(String.self) {
-            self = .string(found)
-        } else if let found = try? value.decode([JSONValue].self) {
-            self = .array(found)
+        } else if let decoded = try? value.decode(Bool.self) {
+            self = .bool(decoded)
+        } else if let decoded = try? value.decode(Int64.self) {
+            self = .int(decoded)
+        } else if let decoded = try? value.decode(Double.self) {
+            self = .double(decoded)
+        } else if let decoded = try? value.decode(String.self) {
+            self = .string(decoded)
+        } else if let decoded = try? value.decode([JSONValue].self) {
+            self = .array(decoded)
         } else {
             self = .object(try value.decode([String: JSONValue].self))
         }

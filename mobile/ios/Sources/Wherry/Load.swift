@@ -38,14 +38,14 @@ public struct EngineOptions: Sendable {
     public init() {}
 
     var json: [String: JSONValue] {
-        var made = more
-        made["context"] = context.map { .int(Int64($0)) } ?? made["context"]
-        made["max_batch"] = maxBatch.map { .int(Int64($0)) } ?? made["max_batch"]
-        made["kv_tokens"] = kvTokens.map { .int(Int64($0)) } ?? made["kv_tokens"]
-        made["threads"] = threads.map { .int(Int64($0)) } ?? made["threads"]
-        made["device"] = device.map { .string($0) } ?? made["device"]
-        made["pack_dir"] = packDir.map { .string($0.path) } ?? made["pack_dir"]
-        return made
+        var options = more
+        options["context"] = context.map { .int(Int64($0)) } ?? options["context"]
+        options["max_batch"] = maxBatch.map { .int(Int64($0)) } ?? options["max_batch"]
+        options["kv_tokens"] = kvTokens.map { .int(Int64($0)) } ?? options["kv_tokens"]
+        options["threads"] = threads.map { .int(Int64($0)) } ?? options["threads"]
+        options["device"] = device.map { .string($0) } ?? options["device"]
+        options["pack_dir"] = packDir.map { .string($0.path) } ?? options["pack_dir"]
+        return options
     }
 }
 
@@ -118,8 +118,8 @@ func opened(
         given["kv_memory"] = given["kv_memory"] ?? .int(plan.cache)
     }
     let json = String(decoding: try JSONEncoder().encode(given), as: UTF8.self)
-    var made: OpaquePointer?
-    let status = wherry_app_open(folder.path, json, progress, &made)
-    guard status == 0, let made else { throw failure(status) }
-    return App(made)
+    var app: OpaquePointer?
+    let status = wherry_app_open(folder.path, json, progress, &app)
+    guard status == 0, let app else { throw failure(status) }
+    return App(app)
 }

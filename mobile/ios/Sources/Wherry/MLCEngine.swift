@@ -80,12 +80,12 @@ public struct EngineStats: Sendable {
     /// Code of the package that a load would have preferred, and why it does not run here.
     public var passedOver: [String: String] {
         guard case .array(let rows)? = json["passed_over"] else { return [:] }
-        var made: [String: String] = [:]
+        var reasons: [String: String] = [:]
         for case .object(let row) in rows {
             guard let code = row["code"].flatMap(Self.text) else { continue }
-            made[code] = row["reason"].flatMap(Self.text) ?? ""
+            reasons[code] = row["reason"].flatMap(Self.text) ?? ""
         }
-        return made
+        return reasons
     }
 
     private static func text(_ value: JSONValue) -> String? {

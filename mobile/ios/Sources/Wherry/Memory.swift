@@ -79,16 +79,16 @@ private func planned(_ sizes: Sizes, _ options: EngineOptions, _ available: Int6
     let fixed = weights + (memory.workspace ?? 0) + state
     // A context of more tokens than any memory holds is no overflow.
     func bytes(_ tokens: Int64) -> Int64 {
-        let made = perToken.multipliedReportingOverflow(by: tokens)
-        return made.overflow ? 1 << 60 : min(made.partialValue, 1 << 60)
+        let product = perToken.multipliedReportingOverflow(by: tokens)
+        return product.overflow ? 1 << 60 : min(product.partialValue, 1 << 60)
     }
     let least = bytes(option("context") ?? min(context, shortConversation))
     let all = sequences.multipliedReportingOverflow(by: context)
-    let wanted = bytes(option("kv_tokens") ?? (all.overflow ? Int64.max : all.partialValue))
+    let requested = bytes(option("kv_tokens") ?? (all.overflow ? Int64.max : all.partialValue))
     let room = available.map { ($0 - fixed) / 2 } ?? Int64.max
     let most = option("kv_memory") ?? max(room, least)
     return MemoryPlan(
-        weights: weights, workspace: memory.workspace ?? 0, state: state, cache: min(wanted, most),
+        weights: weights, workspace: memory.workspace ?? 0, state: state, cache: min(requested, most),
         least: fixed + least, available: available)
 }
 

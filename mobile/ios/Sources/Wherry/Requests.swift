@@ -23,9 +23,9 @@ public struct Message: Codable, Equatable, Sendable {
     }
     /// Creates the message with the result of a tool call.
     public static func tool(_ callID: String, _ result: String) -> Message {
-        var made = Message(role: "tool", content: result)
-        made.toolCallID = callID
-        return made
+        var message = Message(role: "tool", content: result)
+        message.toolCallID = callID
+        return message
     }
 
     enum CodingKeys: String, CodingKey {
@@ -175,8 +175,8 @@ private func encoded(_ value: some Encodable) throws -> Data {
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     do {
         return try encoder.encode(value)
-    } catch EncodingError.invalidValue(let found, let context) {
+    } catch EncodingError.invalidValue(let wrong, let context) {
         let path = context.codingPath.map(\.stringValue).joined(separator: ".")
-        throw WherryError.invalidArgument("\(path): \(found) is no number of JSON")
+        throw WherryError.invalidArgument("\(path): \(wrong) is no number of JSON")
     }
 }

@@ -86,8 +86,8 @@ private final class SchemaWriter {
 
     /// Returns the schema of a type, and a value of it.
     func described<Value: Decodable>(_ type: Value.Type) throws -> (Schema, Value) {
-        if let found = leaf(type) { return (found.0, try cast(found.1)) }
-        if let found = try container(type) { return (found.0, try cast(found.1)) }
+        if let simple = leaf(type) { return (simple.0, try cast(simple.1)) }
+        if let nested = try container(type) { return (nested.0, try cast(nested.1)) }
         if let own = type as? any Described.Type {
             return (.literal(own.jsonSchema), try value(type))
         }

@@ -19,7 +19,7 @@ final class BackgroundDownloadTests: XCTestCase {
         var count: Int { lock.withLock { all.count } }
     }
 
-    func testAModelComesWhole() async throws {
+    func testAModelComesComplete() async throws {
         let server = try Cases.read().server("whole")
         let folder = folder()
         defer { try? FileManager.default.removeItem(at: folder) }

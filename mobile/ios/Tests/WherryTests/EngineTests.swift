@@ -32,9 +32,9 @@ struct Cases: Decodable {
     }
 
     var engineOptions: EngineOptions {
-        var made = EngineOptions()
-        made.more = options
-        return made
+        var built = EngineOptions()
+        built.more = options
+        return built
     }
 }
 
@@ -46,8 +46,8 @@ final class EngineTests: XCTestCase {
     func testAnswersArePythons() async throws {
         let cases = try Cases.read()
         let engine = try await cases.load()
-        let whole = try await engine.completions.create(PROMPT, NEW)
-        XCTAssertEqual(whole.text, cases.text)
+        let answer = try await engine.completions.create(PROMPT, NEW)
+        XCTAssertEqual(answer.text, cases.text)
         var pieces: [TextCompletion] = []
         for try await piece in engine.completions.stream(PROMPT, NEW) { pieces.append(piece) }
         XCTAssertEqual(pieces.map(\.text).joined(), cases.text)
@@ -82,13 +82,13 @@ final class EngineTests: XCTestCase {
                 for try await _ in engine.completions.stream("\(i)", LONG) {}
             }
         }
-        let whole = Task { try await engine.completions.create(PROMPT, LONG) }
+        let running = Task { try await engine.completions.create(PROMPT, LONG) }
         while try await engine.stats().pagesFree == before { await Task.yield() }
         for job in jobs { job.cancel() }
-        whole.cancel()
+        running.cancel()
         for try await _ in engine.completions.stream(PROMPT, LONG) { break }
         do {
-            _ = try await whole.value
+            _ = try await running.value
             XCTFail("it was cancelled")
         } catch is CancellationError {}
         for _ in 0..<2000 {

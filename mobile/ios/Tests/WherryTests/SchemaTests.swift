@@ -89,10 +89,10 @@ final class SchemaTests: XCTestCase {
 
     func testATypeMayHoldItself() throws {
         let node: JSONValue = ["$ref": "#/$defs/Node"]
-        let found = try schema(Node.self)
-        guard case .object(let fields) = found, case .object(let defined)? = fields["$defs"],
+        let recursive = try schema(Node.self)
+        guard case .object(let fields) = recursive, case .object(let defined)? = fields["$defs"],
             case .object(let own)? = defined["Node"]
-        else { return XCTFail("\(found)") }
+        else { return XCTFail("\(recursive)") }
         XCTAssertEqual(fields["$ref"], "#/$defs/Node")
         let properties: JSONValue = [
             "value": ["type": "integer", "minimum": 0],
@@ -125,10 +125,10 @@ final class SchemaTests: XCTestCase {
 
     func testAModelWritesAType() async throws {
         let engine = try await Cases.read().load()
-        let asked = [Message.user("Tell me of a fox.")]
+        let messages = [Message.user("Tell me of a fox.")]
         do {
             let settings = Settings(maxTokens: 64, temperature: 0)
-            _ = try await engine.chat.completions.parse(Fox.self, asked, settings)
+            _ = try await engine.chat.completions.parse(Fox.self, messages, settings)
         } catch WherryError.request(let error) {
             XCTAssertEqual(error.code, "unsupported_parameter") // built without grammars
         }
@@ -142,9 +142,9 @@ final class SchemaTests: XCTestCase {
         let texts = ["w7 w9 w11", "w20"]
         let short = try await engine.embed(texts, VectorSettings(dimensions: 4)).vectors
         let plain = VectorSettings(more: ["encoding_format": "float"])
-        let whole = try await engine.embed(texts, plain)
-        XCTAssertEqual(short[0], Array(whole.vectors[0].prefix(4)))
-        XCTAssertEqual(whole.usage.promptTokens, 8)
+        let full = try await engine.embed(texts, plain)
+        XCTAssertEqual(short[0], Array(full.vectors[0].prefix(4)))
+        XCTAssertEqual(full.usage.promptTokens, 8)
         let documents = ["w20 w21", "w7 w9 w12"]
         let best = try await engine.rerank("w7 w9", documents, VectorSettings(topN: 1)).results
         XCTAssertEqual(best.map(\.index), [1])

@@ -3,7 +3,7 @@ import XCTest
 
 @testable import Wherry
 
-private let ASKED = "Tell me a story about a fox."
+private let STORY_PROMPT = "Tell me a story about a fox."
 private let BRIEF = "You tell stories."
 private let NEW = Settings(maxTokens: 12, temperature: 0)
 
@@ -19,10 +19,10 @@ final class SessionTests: XCTestCase {
     func testASessionKeepsTheConversation() async throws {
         let engine = try await engine()
         let session = ChatSession(engine, system: BRIEF, settings: NEW)
-        let first = try await session.send(ASKED)
+        let first = try await session.send(STORY_PROMPT)
         var streamed = ""
         for try await chunk in session.stream("And a bear?") { streamed += chunk.text }
-        let turns: [Message] = [.user(ASKED), .assistant(first.text), .user("And a bear?")]
+        let turns: [Message] = [.user(STORY_PROMPT), .assistant(first.text), .user("And a bear?")]
         let alone = try await engine.chat.completions.create([.system(BRIEF)] + turns, NEW)
         XCTAssertEqual(streamed, alone.text)
         let said = await session.messages
@@ -73,7 +73,7 @@ final class SessionTests: XCTestCase {
     func testNumbersThatJSONLacksAreErrors() async throws {
         let session = ChatSession(try await engine(), settings: Settings(temperature: .nan))
         do {
-            _ = try await session.send(ASKED)
+            _ = try await session.send(STORY_PROMPT)
             XCTFail("nothing was thrown")
         } catch WherryError.invalidArgument(let text) {
             XCTAssert(text.contains("temperature"), text)

@@ -30,7 +30,7 @@ final class TableTests: XCTestCase {
     func testTheTableIsAnswered() async throws {
         let cases = try Cases.read()
         let table = try Data(contentsOf: URL(fileURLWithPath: cases.table))
-        var found: [[[String]]] = []
+        var answers: [[[String]]] = []
         for group in try JSONDecoder().decode([Group].self, from: table) {
             var options = cases.engineOptions
             options.more.merge(group.options) { $1 }
@@ -38,10 +38,10 @@ final class TableTests: XCTestCase {
             let engine = try await MLCEngine.load(folder, options: options)
             var answered: [[String]] = []
             for request in group.requests { answered.append(try await objects(engine, request)) }
-            found.append(answered)
+            answers.append(answered)
             await engine.close()
         }
-        try JSONEncoder().encode(found).write(to: URL(fileURLWithPath: cases.answers))
+        try JSONEncoder().encode(answers).write(to: URL(fileURLWithPath: cases.answers))
     }
 
     /// Returns the JSON of all objects that answer a request, after decoding each as the type that
@@ -51,8 +51,8 @@ final class TableTests: XCTestCase {
         let fields = try JSONDecoder().decode(Fields.self, from: data)
         let app = engine.chat.completions.app
         do {
-            let found = try await collected(app, data)
-            for json in found {
+            let pieces = try await collected(app, data)
+            for json in pieces {
                 if let task = fields.numbers {
                     try decode(task, json)
                     continue
@@ -63,7 +63,7 @@ final class TableTests: XCTestCase {
                 default: _ = try JSONDecoder().decode(TextCompletion.self, from: json)
                 }
             }
-            return found.map { String(decoding: $0, as: UTF8.self) }
+            return pieces.map { String(decoding: $0, as: UTF8.self) }
         } catch WherryError.request(let error) {
             return [String(decoding: try JSONEncoder().encode(["error": error]), as: UTF8.self)]
         }
@@ -78,11 +78,11 @@ final class TableTests: XCTestCase {
     }
 
     private func collected(_ app: App, _ request: Data) async throws -> [Data] {
-        var found: [Data] = []
+        var objects: [Data] = []
         for try await object in answers(app, request, as: AnyAnswer.self) {
-            found.append(object.json)
+            objects.append(object.json)
         }
-        return found
+        return objects
     }
 }
 

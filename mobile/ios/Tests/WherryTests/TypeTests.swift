@@ -57,7 +57,7 @@ final class TypeTests: XCTestCase {
         XCTAssertEqual(again, value)
     }
 
-    func testADeviceIsAsked() throws {
+    func testADeviceIsRequested() throws {
         var options = EngineOptions()
         XCTAssertNil(options.json["device"])
         options.device = "metal"

@@ -9,7 +9,7 @@ namespace {
 constexpr jint kVersion = JNI_VERSION_1_6;
 
 JavaVM* machine = nullptr;
-Classes found;
+Classes loaded;
 
 // Detaches a native thread from the Java virtual machine when the thread ends.
 struct Attached {
@@ -26,7 +26,7 @@ jmethodID method(JNIEnv* env, const char* of, const char* name, const char* sign
 
 }  // namespace
 
-const Classes& classes() { return found; }
+const Classes& classes() { return loaded; }
 
 bool find_classes(JavaVM* vm, JNIEnv* env) {
   machine = vm;
@@ -34,15 +34,15 @@ bool find_classes(JavaVM* vm, JNIEnv* env) {
   if (!frame.open()) return false;
   jclass native = env->FindClass("dev/wherry/Native");
   if (native == nullptr) return false;
-  found.native = static_cast<jclass>(env->NewGlobalRef(native));
-  found.failure = env->GetStaticMethodID(native, "failure", "(I[B)Ljava/lang/Throwable;");
-  if (found.failure == nullptr) return false;
-  found.on_chunk = method(env, "dev/wherry/ChunkListener", "onChunk", "([BZ)V");
-  if (found.on_chunk == nullptr) return false;
-  found.keep_loading = method(env, "dev/wherry/LoadListener", "report", "([BJJ)Z");
-  if (found.keep_loading == nullptr) return false;
-  found.fetch = method(env, "dev/wherry/Fetcher", "fetch", "([BJJ)V");
-  return found.native != nullptr && found.fetch != nullptr;
+  loaded.native = static_cast<jclass>(env->NewGlobalRef(native));
+  loaded.failure = env->GetStaticMethodID(native, "failure", "(I[B)Ljava/lang/Throwable;");
+  if (loaded.failure == nullptr) return false;
+  loaded.on_chunk = method(env, "dev/wherry/ChunkListener", "onChunk", "([BZ)V");
+  if (loaded.on_chunk == nullptr) return false;
+  loaded.keep_loading = method(env, "dev/wherry/LoadListener", "report", "([BJJ)Z");
+  if (loaded.keep_loading == nullptr) return false;
+  loaded.fetch = method(env, "dev/wherry/Fetcher", "fetch", "([BJJ)V");
+  return loaded.native != nullptr && loaded.fetch != nullptr;
 }
 
 JNIEnv* environment() {

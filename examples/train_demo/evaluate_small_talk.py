@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluate import Results
 from generation import Sampling, replies
 from model import Llama
-from smalltalk import held_out_talk
+from smalltalk import held_out_small_talk
 from themes import pattern
 from tokenizers import Tokenizer
 
@@ -20,11 +20,11 @@ def fits(reply: str, beat: str) -> bool:
 def small_talk(model: Llama, tokenizer: Tokenizer, sampling: Sampling | None = None) -> Results:
     """Return the number of replies that fit, of all, and the failures."""
     model.eval()
-    asked = held_out_talk()
-    said = replies(model, tokenizer, [user for user, _ in asked], sampling=sampling)
+    questions = held_out_small_talk()
+    said = replies(model, tokenizer, [user for user, _ in questions], sampling=sampling)
     failures = [
         (user, reply, "")
-        for (user, beat), reply in zip(asked, said, strict=True)
+        for (user, beat), reply in zip(questions, said, strict=True)
         if not fits(reply, beat)
     ]
-    return {SENSIBLE: (len(asked) - len(failures), len(asked), failures)}
+    return {SENSIBLE: (len(questions) - len(failures), len(questions), failures)}
