@@ -34,7 +34,7 @@ namespace json = tvm::ffi::json;
 
 std::string describe_tensors(wherry::VmLoader& loader) {
   json::Array list;
-  for (const wherry::StoredTensor& stored : loader.params().wanted()) {
+  for (const wherry::StoredTensor& stored : loader.params().required_tensors()) {
     json::Object tensor;
     tensor.Set("shard", tvm::ffi::String(loader.index().shards()[stored.shard].path));
     tensor.Set("offset", stored.offset);
@@ -46,11 +46,11 @@ std::string describe_tensors(wherry::VmLoader& loader) {
 }
 
 // Returns the loader's parameters; throws if the loader has no tensor `i`.
-wherry::StreamedParams& wanted(wherry_loader* loader, size_t i) {
+wherry::StreamedParams& params_with(wherry_loader* loader, size_t i) {
   wherry::StreamedParams& params = required(loader, "loader").loader.params();
-  if (i < params.wanted().size()) return params;
-  throw Error(WHERRY_INVALID_ARGUMENT,
-              wherry::concat("tensor ", i, "; the library takes ", params.wanted().size()));
+  if (i < params.required_tensors().size()) return params;
+  throw Error(WHERRY_INVALID_ARGUMENT, wherry::concat("tensor ", i, "; the library takes ",
+                                                      params.required_tensors().size()));
 }
 
 }  // namespace
@@ -87,10 +87,10 @@ int wherry_loader_create(const char* lib, const char* index, const char* device,
     required(lib, "lib");
     required(index, "index");
     wherry::ModelOptions options = wherry::parse_model_options(options_json);
-    std::unique_ptr<wherry_loader> made(
+    std::unique_ptr<wherry_loader> created(
         new wherry_loader{{lib, index, device == nullptr ? "cpu" : device, options}, {}});
-    made->tensors = describe_tensors(made->loader);
-    *out = made.release();
+    created->tensors = describe_tensors(created->loader);
+    *out = created.release();
   });
 }
 
@@ -105,12 +105,12 @@ const char* wherry_loader_tensors(const wherry_loader* loader) {
 int wherry_loader_place(wherry_loader* loader, size_t i, void** data) {
   return guard([&] {
     required(data, "data") = nullptr;
-    *data = wanted(loader, i).place(i).data_ptr();
+    *data = params_with(loader, i).place(i).data_ptr();
   });
 }
 
 int wherry_loader_filled(wherry_loader* loader, size_t i) {
-  return guard([&] { wanted(loader, i).filled(i); });
+  return guard([&] { params_with(loader, i).filled(i); });
 }
 
 int wherry_loader_finish(wherry_loader* loader, wherry_model** out) {

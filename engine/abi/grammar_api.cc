@@ -22,8 +22,8 @@ int wherry_vocabulary_create(const char* library, const uint8_t* bytes, const ui
     required(library, "library");
     required(bytes, "bytes");
     required(lengths, "lengths");
-    auto made = std::make_shared<const wherry::Vocabulary>(library, bytes, lengths, n);
-    *out = new wherry_vocabulary{std::move(made)};
+    auto created = std::make_shared<const wherry::Vocabulary>(library, bytes, lengths, n);
+    *out = new wherry_vocabulary{std::move(created)};
   });
 }
 

@@ -48,11 +48,11 @@ std::array<int64_t, 6> KernelCall::extents(const std::string& name,
     TVM_FFI_THROW(ValueError) << "kernel " << name << " takes " << count << " arguments and "
                               << axes.size() << " extents; " << args.size() << " values were given";
   }
-  std::array<int64_t, 6> found{1, 1, 1, 1, 1, 1};
+  std::array<int64_t, 6> extents{1, 1, 1, 1, 1, 1};
   for (size_t i = 0; i < axes.size(); ++i) {
-    found[static_cast<size_t>(axes[i])] = args[static_cast<int>(count + i)].cast<int64_t>();
+    extents[static_cast<size_t>(axes[i])] = args[static_cast<int>(count + i)].cast<int64_t>();
   }
-  return found;
+  return extents;
 }
 
 KernelCall read_call(BlobReader& reader) {

@@ -41,22 +41,22 @@ void write_facts(std::ostringstream& out, const DeviceFacts& facts) {
 }  // namespace
 
 Devices::Devices(DLDeviceType type, std::string title, std::string hint,
-                 std::function<FoundDevices()> find)
+                 std::function<DeviceList()> find)
     : type_(type), title_(std::move(title)), hint_(std::move(hint)), find_(std::move(find)) {}
 
-const FoundDevices& Devices::found() {
+const DeviceList& Devices::list() {
   std::call_once(once_, [this] {
     try {
-      found_ = find_();
+      list_ = find_();
     } catch (const tvm::ffi::Error& error) {
-      found_.problems += "\n  " + std::string(error.message());
+      list_.problems += "\n  " + std::string(error.message());
     }
   });
-  return found_;
+  return list_;
 }
 
 Device& Devices::device(int index) {
-  const FoundDevices& all = found();
+  const DeviceList& all = list();
   if (index < 0 || static_cast<size_t>(index) >= all.devices.size()) {
     if (all.devices.empty()) {
       TVM_FFI_THROW(RuntimeError) << "this machine has no " << title_ << " device that works; "
@@ -89,12 +89,12 @@ std::string Devices::to_json() {
   std::ostringstream out;
   out << "{\"devices\": [";
   const char* comma = "";
-  for (const auto& device : found().devices) {
+  for (const auto& device : list().devices) {
     out << comma;
     write_facts(out, device->facts());
     comma = ", ";
   }
-  out << "], \"problems\": " << quoted(found().problems) << "}";
+  out << "], \"problems\": " << quoted(list().problems) << "}";
   return out.str();
 }
 
@@ -102,7 +102,7 @@ void Devices::SetDevice(DLDevice device) { current_device = device.device_id; }
 
 void Devices::GetAttr(DLDevice which, tvm::runtime::DeviceAttrKind kind, tvm::ffi::Any* result) {
   if (kind == tvm::runtime::kExist) {
-    size_t count = found().devices.size();
+    size_t count = list().devices.size();
     *result = which.device_id >= 0 && static_cast<size_t>(which.device_id) < count ? 1 : 0;
     return;
   }

@@ -63,7 +63,7 @@ class Device {
 };
 
 // The devices that a search found, the best first.
-struct FoundDevices {
+struct DeviceList {
   std::vector<std::unique_ptr<Device>> devices;
   std::string problems;  // one line for each device that does not work, or each error of the search
 };
@@ -73,8 +73,7 @@ class Devices final : public tvm::runtime::DeviceAPI {
  public:
   // title: the kind's name, e.g. "OpenCL"; hint: what to install if there is no device. `find` may
   // throw errors of tvm-ffi.
-  Devices(DLDeviceType type, std::string title, std::string hint,
-          std::function<FoundDevices()> find);
+  Devices(DLDeviceType type, std::string title, std::string hint, std::function<DeviceList()> find);
 
   // Returns the device with this index. Throws a RuntimeError of tvm-ffi if it does not exist.
   Device& device(int index);
@@ -104,13 +103,13 @@ class Devices final : public tvm::runtime::DeviceAPI {
                       TVMStreamHandle stream) override;
 
  private:
-  const FoundDevices& found();
+  const DeviceList& list();
 
   DLDeviceType type_;
   std::string title_, hint_;
-  std::function<FoundDevices()> find_;
+  std::function<DeviceList()> find_;
   std::once_flag once_;
-  FoundDevices found_;
+  DeviceList list_;
 };
 
 }  // namespace wherry::backends

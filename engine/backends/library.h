@@ -49,8 +49,8 @@ class LibraryFunctions {
   // Returns the kernel's function; none if the library has no kernel of that name.
   tvm::ffi::Optional<tvm::ffi::Function> function(const Library& library, const std::string& name) {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto made = functions_.find(name);
-    if (made != functions_.end()) return made->second;
+    auto match = functions_.find(name);
+    if (match != functions_.end()) return match->second;
     if (!library.has(name)) return std::nullopt;
     auto launch = [this, name](tvm::ffi::PackedArgs args, tvm::ffi::Any*) {
       std::shared_ptr<Library> current = this->library();

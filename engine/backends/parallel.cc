@@ -25,8 +25,8 @@ void in_parallel(size_t n, const std::function<void(size_t)>& work) {
     }
   };
   std::vector<std::thread> threads;
-  const size_t wanted = std::min({kMostThreads, size_t{std::thread::hardware_concurrency()}, n});
-  for (size_t i = 1; i < wanted; ++i) threads.emplace_back(some);
+  const size_t count = std::min({kMostThreads, size_t{std::thread::hardware_concurrency()}, n});
+  for (size_t i = 1; i < count; ++i) threads.emplace_back(some);
   some();
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);

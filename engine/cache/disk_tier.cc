@@ -19,10 +19,10 @@ DiskTier::DiskTier(std::unique_ptr<BlockStore> store, const Model& model, Sessio
 }
 
 bool DiskTier::suits(const Metadata& metadata) {
-  bool whole =
+  bool sees_all =
       std::all_of(metadata.groups.begin(), metadata.groups.end(),
                   [](const GroupSpec& group) { return group.window == 0 && !group.cross; });
-  return whole && !metadata.groups.empty() && !metadata.recurrent();
+  return sees_all && !metadata.groups.empty() && !metadata.recurrent();
 }
 
 size_t DiskTier::block_bytes(const Session& session, size_t groups) {
@@ -54,12 +54,12 @@ std::vector<ChainKey> DiskTier::keys(const PrefixSpace& space, const std::vector
 
 int64_t DiskTier::prefetch(const PrefixSpace& space, const std::vector<int32_t>& tokens,
                            int64_t from, int64_t most) {
-  std::vector<ChainKey> wanted = keys(space, tokens, most / cache_.page_size());
+  std::vector<ChainKey> names = keys(space, tokens, most / cache_.page_size());
   auto end = static_cast<size_t>(from);
-  while (end < wanted.size() && store_->has(wanted[end])) ++end;
+  while (end < names.size() && store_->has(names[end])) ++end;
   auto n = static_cast<int64_t>(end) - from;
   if (n <= 0) return 0;
-  store_->prefetch(&wanted[static_cast<size_t>(from)], static_cast<size_t>(n));
+  store_->prefetch(&names[static_cast<size_t>(from)], static_cast<size_t>(n));
   return n;
 }
 
@@ -81,9 +81,9 @@ int64_t DiskTier::restore(const SequenceState& sequence, const PrefixSpace& spac
 
 void DiskTier::enqueue(const PrefixSpace& space, const std::vector<int32_t>& tokens,
                        int64_t computed) {
-  int64_t whole = computed / cache_.page_size() * cache_.page_size();
-  if (whole == 0) return;
-  queue_.push_back({space, {tokens.begin(), tokens.begin() + whole}, 0, {}});
+  int64_t end = computed / cache_.page_size() * cache_.page_size();
+  if (end == 0) return;
+  queue_.push_back({space, {tokens.begin(), tokens.begin() + end}, 0, {}});
 }
 
 void DiskTier::save(int64_t most) {

@@ -71,7 +71,7 @@ int64_t slots_of(const Metadata& metadata, const KvCacheConfig& config) {
 bool can_share(const Metadata& metadata) {
   bool cross = std::any_of(metadata.groups.begin(), metadata.groups.end(),
                            [](const GroupSpec& group) { return group.cross; });
-  return !cross && !metadata.whole && (!metadata.groups.empty() || metadata.recurrent());
+  return !cross && !metadata.bidirectional && (!metadata.groups.empty() || metadata.recurrent());
 }
 
 }  // namespace
@@ -117,11 +117,11 @@ int64_t KvCache::lacking(int64_t tokens, int64_t source) const {
 bool KvCache::has_room(int64_t pages) const {
   for (size_t g = 0; g < groups_.size(); ++g) {
     const PagePool& pool = *pools_[g];
-    int64_t wanted = std::min<int64_t>(pages, pool.total());
+    int64_t needed = std::min<int64_t>(pages, pool.total());
     if (groups_[g].window > 0) {
-      wanted = std::min(wanted, live_pages(groups_[g], config_, page_size_));
+      needed = std::min(needed, live_pages(groups_[g], config_, page_size_));
     }
-    if (pool.available() + pool.idle() < wanted) return false;
+    if (pool.available() + pool.idle() < needed) return false;
   }
   return true;
 }
@@ -221,8 +221,8 @@ bool KvCache::take(size_t group, std::vector<int32_t>& pages) {
 }
 
 bool KvCache::extend(SequenceState& sequence, size_t group, int64_t tokens, int64_t source) {
-  auto wanted = static_cast<size_t>(pages_for(groups_[group].cross ? source : tokens, page_size_));
-  while (sequence.pages[group].size() < wanted) {
+  auto needed = static_cast<size_t>(pages_for(groups_[group].cross ? source : tokens, page_size_));
+  while (sequence.pages[group].size() < needed) {
     if (!take(group, sequence.pages[group])) return false;
   }
   return true;
@@ -338,29 +338,29 @@ void KvCache::snapshot(SequenceState& sequence, StateChanges& changes, bool keep
 // part stay.
 void KvCache::thin_out(PrefixNode* node) {
   constexpr size_t kMost = 4;
-  struct Found {
+  struct Snapshot {
     PrefixNode* node;
     int64_t distance;  // pages before the newest snapshot
   };
-  std::vector<Found> found;  // the deepest first
+  std::vector<Snapshot> snapshots;  // the deepest first
   int64_t depth = 0;
   for (PrefixNode* n = node; !n->is_root(); n = n->parent, ++depth) {
-    if (n->snapshot >= 0) found.push_back({n, depth});
+    if (n->snapshot >= 0) snapshots.push_back({n, depth});
   }
-  while (found.size() > kMost) {
+  while (snapshots.size() > kMost) {
     size_t worst = 0;
     double least = 0;
-    for (size_t i = 1; i < found.size(); ++i) {
-      int64_t before = i + 1 < found.size() ? found[i + 1].distance : depth;
-      double cost =
-          static_cast<double>(before - found[i].distance) / static_cast<double>(found[i].distance);
-      if (found[i].node->children.size() > 1 || (worst != 0 && cost >= least)) continue;
+    for (size_t i = 1; i < snapshots.size(); ++i) {
+      int64_t before = i + 1 < snapshots.size() ? snapshots[i + 1].distance : depth;
+      double cost = static_cast<double>(before - snapshots[i].distance) /
+                    static_cast<double>(snapshots[i].distance);
+      if (snapshots[i].node->children.size() > 1 || (worst != 0 && cost >= least)) continue;
       worst = i;
       least = cost;
     }
     if (worst == 0) return;
-    slots_->release(tree_.take_snapshot(*found[worst].node));
-    found.erase(found.begin() + static_cast<std::ptrdiff_t>(worst));
+    slots_->release(tree_.take_snapshot(*snapshots[worst].node));
+    snapshots.erase(snapshots.begin() + static_cast<std::ptrdiff_t>(worst));
   }
 }
 

@@ -39,8 +39,8 @@ std::pair<const PrefixNode*, int64_t> longest_match(const PrefixNode& node, cons
 // Finds a child with fewer tokens than a page whose tokens all match the beginning of tokens[0..n).
 const PrefixNode* half_of(const PrefixNode& parent, const int32_t* tokens, int64_t n) {
   auto [half, length] = longest_match(parent, tokens, n);
-  bool whole = half && length == static_cast<int64_t>(half->tokens.size()) && length < n;
-  return whole ? half : nullptr;
+  bool matches = half && length == static_cast<int64_t>(half->tokens.size()) && length < n;
+  return matches ? half : nullptr;
 }
 
 }  // namespace
@@ -65,8 +65,8 @@ PrefixNode* PrefixTree::root(const PrefixSpace& space) {
 }
 
 PrefixNode* PrefixTree::find_root(const PrefixSpace& space) {
-  auto found = roots_.find(space);
-  return found == roots_.end() ? &nowhere_ : &found->second;
+  auto match = roots_.find(space);
+  return match == roots_.end() ? &nowhere_ : &match->second;
 }
 
 void PrefixTree::unpin(PrefixNode& node) {
@@ -135,7 +135,7 @@ PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n
     added->pages[group] = pages[group];
   }
   enlist(*added);
-  if (half && !held_elsewhere(*half)) remove(*parent.children.at(half->tokens));
+  if (half && !in_use(*half)) remove(*parent.children.at(half->tokens));
   return added;
 }
 
@@ -191,7 +191,7 @@ void PrefixTree::delist(PrefixNode& node) {
   }
 }
 
-bool PrefixTree::held_elsewhere(const PrefixNode& node) const {
+bool PrefixTree::in_use(const PrefixNode& node) const {
   if (!node.children.empty() || node.pins > 0) return true;
   for (size_t group = 0; group < pools_.size(); ++group) {
     int32_t page = node.pages[group];
@@ -247,7 +247,7 @@ bool PrefixTree::evict(size_t group) {
     return true;
   }
   for (const auto& [used, leaf] : leaves_) {
-    if (leaf->pages[group] < 0 || held_elsewhere(*leaf)) continue;
+    if (leaf->pages[group] < 0 || in_use(*leaf)) continue;
     remove(*leaf);
     return true;
   }
@@ -275,7 +275,7 @@ void PrefixTree::clear() {
   for (bool removed = true; removed;) {
     removed = false;
     for (const auto& [used, leaf] : leaves_) {
-      if (held_elsewhere(*leaf)) continue;
+      if (in_use(*leaf)) continue;
       remove(*leaf);
       removed = true;
       break;

@@ -108,7 +108,7 @@ class PrefixTree {
   };
 
   bool usable(const PrefixNode* node, int64_t tokens, const PrefixNode* half) const;
-  bool held_elsewhere(const PrefixNode& node) const;
+  bool in_use(const PrefixNode& node) const;
   void enlist(PrefixNode& node);
   void delist(PrefixNode& node);
   void remove(PrefixNode& leaf);  // also removes ancestors that are useless without the leaf

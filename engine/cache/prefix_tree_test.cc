@@ -52,7 +52,7 @@ struct Fixture {
   PrefixTree tree;
 };
 
-TEST(a_prefix_is_found_to_the_token) {
+TEST(a_prefix_matches_to_the_token) {
   Fixture f;
   f.put({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   CHECK_EQ(f.matched({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}), 10);
@@ -126,7 +126,7 @@ TEST(what_a_sequence_holds_stays) {
   CHECK(f.tree.evict(0));
 }
 
-TEST(a_whole_page_takes_the_place_of_its_half) {
+TEST(a_full_page_takes_the_place_of_its_half) {
   Fixture f;
   f.put({1, 2});
   f.put({1, 2, 3, 4});
@@ -146,7 +146,7 @@ TEST(a_page_behind_the_window_may_go_alone) {
   CHECK_EQ(f.full.available(), 13);
 }
 
-TEST(a_recurrent_state_is_found_where_it_was_kept) {
+TEST(a_recurrent_state_matches_where_it_was_kept) {
   Fixture f(0, true);
   PrefixNode* node = f.put({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}), 0);
@@ -159,7 +159,7 @@ TEST(a_recurrent_state_is_found_where_it_was_kept) {
   CHECK_EQ(f.slots.available(), 4);
 }
 
-TEST(clearing_leaves_what_is_held) {
+TEST(clearing_leaves_pages_in_use) {
   Fixture f;
   PrefixNode* pinned = f.put({1, 1, 1, 1});
   f.full.share(pinned->pages[0]);

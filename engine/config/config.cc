@@ -71,8 +71,8 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
   int64_t given_kv = bounded(reader, "kv_tokens", metadata.context, page, most_tokens, problems);
   int64_t context = bounded(reader, "context", std::min(metadata.context, given_kv), 2,
                             metadata.context, problems);
-  int64_t whole = std::min(max_batch * context, most_tokens);
-  int64_t kv_tokens = reader.has("kv_tokens") ? given_kv : whole;
+  int64_t all = std::min(max_batch * context, most_tokens);
+  int64_t kv_tokens = reader.has("kv_tokens") ? given_kv : all;
   if (reader.has("kv_memory")) {
     int64_t memory = bounded(reader, "kv_memory", 0, 1, INT64_MAX, problems);
     kv_tokens = std::min(kv_tokens, tokens_within(memory, metadata));

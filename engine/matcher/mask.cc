@@ -151,17 +151,17 @@ bool Mask::is_stop(int32_t token) const {
 bool Mask::may_end() const { return bit(bits_, matcher_->tokens()); }
 
 int32_t Mask::only() const {
-  int32_t found = -1;
+  int32_t token = -1;
   for (size_t word = 0; word < bits_.size(); ++word) {
     const uint32_t value = bits_[word];
     if (value == 0) continue;
-    if (found >= 0 || (value & (value - 1)) != 0) return -1;
+    if (token >= 0 || (value & (value - 1)) != 0) return -1;
     size_t shift = 0;
     while ((value >> shift & 1) == 0) ++shift;
-    found = static_cast<int32_t>(word * kWordBits + shift);
+    token = static_cast<int32_t>(word * kWordBits + shift);
   }
-  const bool end = found == static_cast<int32_t>(matcher_->tokens());
-  return end || is_stop(found) ? -1 : found;
+  const bool end = token == static_cast<int32_t>(matcher_->tokens());
+  return end || is_stop(token) ? -1 : token;
 }
 
 wherry_mask mask_record(std::unique_ptr<Mask> mask) {

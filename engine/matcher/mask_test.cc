@@ -53,11 +53,11 @@ class Request {
   std::set<int32_t> allowed(size_t words = 2) {
     std::vector<uint32_t> bits(words, ~0u);
     CHECK_EQ(fill(bits), 0);
-    std::set<int32_t> found;
+    std::set<int32_t> allowed;
     for (size_t i = 0; i < words * 32; ++i) {
-      if ((bits[i / 32] >> i % 32 & 1) != 0) found.insert(static_cast<int32_t>(i));
+      if ((bits[i / 32] >> i % 32 & 1) != 0) allowed.insert(static_cast<int32_t>(i));
     }
-    return found;
+    return allowed;
   }
   bool accept(int32_t token) {
     int complete = -1;

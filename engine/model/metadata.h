@@ -76,7 +76,7 @@ struct Metadata {
   // "pages.i" stands for both arrays of group i.
   std::vector<std::string> inputs;
   std::vector<Entry> entries;
-  bool whole = false;  // true for bidirectional attention: one step must compute a whole sequence
+  bool bidirectional = false;  // bidirectional attention: one step must compute a whole sequence
   std::vector<GroupSpec> groups;
   std::vector<StateSpec> state;
   std::vector<ParamSpec> params;

@@ -12,7 +12,7 @@ namespace wherry {
 
 // Counts of sampled tokens: those decided by candidates, and those that needed whole rows.
 struct RowCounts {
-  uint64_t candidates = 0, whole = 0;
+  uint64_t candidates = 0, full_rows = 0;
 };
 
 // Samples tokens from candidates or whole rows; reuses its memory between calls.
@@ -31,7 +31,7 @@ class RowSampler {
 
  private:
   CandidateSampler candidates_;
-  StandardSampler whole_;
+  StandardSampler full_row_;
   RowCounts counts_;
 };
 

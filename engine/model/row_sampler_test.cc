@@ -20,12 +20,12 @@ class OneRow : public Session {
  public:
   OneRow(std::vector<float> x, const FakeOptions& options, float scale)
       : x_(std::move(x)),
-        made_(x_.data(), static_cast<int64_t>(x_.size()), options, scale),
-        asked_(scale > 0) {}
+        candidates_(x_.data(), static_cast<int64_t>(x_.size()), options, scale),
+        has_candidates_(scale > 0) {}
 
   Rows collect() override {
     Rows rows{1, static_cast<int64_t>(x_.size()), {}};
-    if (asked_) rows.candidates.push_back(made_.view());
+    if (has_candidates_) rows.candidates.push_back(candidates_.view());
     return rows;
   }
   const float* row(int64_t) override {
@@ -45,8 +45,8 @@ class OneRow : public Session {
 
  private:
   std::vector<float> x_;
-  FakeCandidates made_;
-  bool asked_;
+  FakeCandidates candidates_;
+  bool has_candidates_;
 };
 
 // Returns a flat or peaked row; some rows have equal logits, -inf, or both signs of zero.
@@ -86,17 +86,17 @@ wherry_params random_params(uint64_t seed) {
   return params;
 }
 
-void check_same(const Sample& found, const Sample& expected, double error) {
-  CHECK_EQ(found.token, expected.token);
-  CHECK(std::fabs(found.logprob - expected.logprob) <= error);
-  CHECK_EQ(found.top.size(), expected.top.size());
-  for (size_t i = 0; i < found.top.size(); ++i) {
-    CHECK_EQ(found.top[i].first, expected.top[i].first);
-    CHECK(std::fabs(found.top[i].second - expected.top[i].second) <= error);
+void check_same(const Sample& sample, const Sample& expected, double error) {
+  CHECK_EQ(sample.token, expected.token);
+  CHECK(std::fabs(sample.logprob - expected.logprob) <= error);
+  CHECK_EQ(sample.top.size(), expected.top.size());
+  for (size_t i = 0; i < sample.top.size(); ++i) {
+    CHECK_EQ(sample.top[i].first, expected.top[i].first);
+    CHECK(std::fabs(sample.top[i].second - expected.top[i].second) <= error);
   }
 }
 
-TEST(tokens_are_those_of_whole_rows) {
+TEST(tokens_are_those_of_full_rows) {
   FakeOptions options;
   options.candidates = 128;
   RowSampler sampler;
@@ -108,18 +108,18 @@ TEST(tokens_are_those_of_whole_rows) {
       SampledRequest request(random_params(seed), kVocab, {0}, {1, 2});
       float scale = CandidateSampler::scale(request.input(), false, options.candidates);
       OneRow session(x, options, scale);
-      uint64_t whole = sampler.counts().whole;
-      Sample found = sampler.sample(request.input(), session, session.collect(), 0, nullptr);
-      CHECK_EQ(static_cast<uint64_t>(session.fetched), sampler.counts().whole - whole);
-      check_same(found, request.sample(x), 2 * error + 1e-5);
+      uint64_t full_rows = sampler.counts().full_rows;
+      Sample sample = sampler.sample(request.input(), session, session.collect(), 0, nullptr);
+      CHECK_EQ(static_cast<uint64_t>(session.fetched), sampler.counts().full_rows - full_rows);
+      check_same(sample, request.sample(x), 2 * error + 1e-5);
     }
   }
-  CHECK_EQ(sampler.counts().candidates + sampler.counts().whole, requests);
+  CHECK_EQ(sampler.counts().candidates + sampler.counts().full_rows, requests);
   CHECK(sampler.counts().candidates > requests / 3);
-  CHECK(sampler.counts().whole > requests / 10);
+  CHECK(sampler.counts().full_rows > requests / 10);
 }
 
-TEST(a_mask_takes_the_whole_row) {
+TEST(a_mask_takes_the_full_row) {
   FakeOptions options;
   options.candidates = 128;
   wherry_params params = defaults();
@@ -130,12 +130,12 @@ TEST(a_mask_takes_the_whole_row) {
   mask[1] = 1u << 5;
   OneRow session(x, options, 1);
   RowSampler sampler;
-  Sample found = sampler.sample(request.input(), session, session.collect(), 0, mask.data());
-  CHECK_EQ(found.token, 37);
+  Sample sample = sampler.sample(request.input(), session, session.collect(), 0, mask.data());
+  CHECK_EQ(sample.token, 37);
   CHECK_EQ(session.fetched, 1);
 }
 
-TEST(scales_are_asked_for_where_they_can_do) {
+TEST(scales_are_requested_where_they_can_do) {
   auto scale = [](const wherry_params& params, bool masked) {
     SampledRequest request(params, kVocab);
     return CandidateSampler::scale(request.input(), masked, 128);

@@ -58,15 +58,15 @@ int decided(wherry_params params, double error, double spread = 0) {
     params.seed = seed;
     SampledRequest request(params, 3000);
     Device device(x, params.temperature, error, seed);
-    std::optional<Sample> found = sampler.sample(request.input(), device.candidates);
-    if (!found) continue;
+    std::optional<Sample> actual = sampler.sample(request.input(), device.candidates);
+    if (!actual) continue;
     ++count;
     Sample expected = request.sample(x);
-    CHECK_EQ(found->token, expected.token);
-    CHECK(std::fabs(found->logprob - expected.logprob) < -std::log1p(-error) + 1e-5);
-    CHECK_EQ(found->top.size(), expected.top.size());
-    for (size_t i = 0; i < found->top.size(); ++i) {
-      CHECK_EQ(found->top[i].first, expected.top[i].first);
+    CHECK_EQ(actual->token, expected.token);
+    CHECK(std::fabs(actual->logprob - expected.logprob) < -std::log1p(-error) + 1e-5);
+    CHECK_EQ(actual->top.size(), expected.top.size());
+    for (size_t i = 0; i < actual->top.size(); ++i) {
+      CHECK_EQ(actual->top[i].first, expected.top[i].first);
     }
   }
   return count;
@@ -112,7 +112,7 @@ TEST(min_p) {
   CHECK(decided(params, 1e-3) > 250);
 }
 
-TEST(flat_rows_need_the_whole_row) {
+TEST(flat_rows_need_the_full_row) {
   wherry_params params = defaults();
   // 64 candidates rarely decide among 3,000 tokens with similar logits.
   CHECK(decided(params, 1e-4, 1) < 30);
@@ -129,7 +129,7 @@ TEST(a_useless_sum_decides_little) {
   CHECK(coarse < fine);
 }
 
-TEST(what_only_a_whole_row_can_say) {
+TEST(what_only_a_full_row_can_say) {
   std::vector<wherry_params> all(8, defaults());
   all[0].top_n_sigma = 1;
   all[1].typical_p = 0.9f;

@@ -46,8 +46,8 @@ void Repetitions::add(const SamplingParams& params, const std::vector<int32_t>& 
   if (since_breaker_ < run_length(params)) return;
   uint64_t hash = hash_of_run(tokens, index, run_length(params));
   auto place = static_cast<int32_t>(index);
-  auto [found, is_new] = newest_.try_emplace(hash, place);
-  if (!is_new) earlier_.back() = std::exchange(found->second, place);
+  auto [entry, is_new] = newest_.try_emplace(hash, place);
+  if (!is_new) earlier_.back() = std::exchange(entry->second, place);
 }
 
 std::unordered_map<int32_t, int64_t> Repetitions::find(const SamplingParams& params,

@@ -10,7 +10,9 @@
 namespace wherry {
 namespace {
 
-double relative(double found, double exact) { return std::fabs(found - exact) / std::fabs(exact); }
+double relative(double actual, double exact) {
+  return std::fabs(actual - exact) / std::fabs(exact);
+}
 
 TEST(logarithm) {
   double worst = 0;
@@ -38,7 +40,7 @@ TEST(exponential) {
   CHECK_EQ(exp_double(701), std::numeric_limits<double>::infinity());
 }
 
-TEST(whole_powers) {
+TEST(integer_powers) {
   CHECK_EQ(power(1.75, 0), 1.0);
   CHECK_EQ(power(2, 10), 1024.0);
   CHECK_EQ(power(0.5, 3), 0.125);

@@ -13,13 +13,13 @@ TEST(a_known_token_has_its_share) {
   double total = 0;
   for (float v : x) total += std::exp(static_cast<double>(v));
   for (int32_t token = 0; token < 5; ++token) {
-    ScoredToken found = score(x.data(), 5, token, 2);
+    ScoredToken actual = score(x.data(), 5, token, 2);
     double exact = static_cast<double>(x[static_cast<size_t>(token)]) - std::log(total);
-    CHECK(std::fabs(found.logprob - exact) < 1e-6);
-    CHECK_EQ(found.top.size(), 2u);
-    CHECK_EQ(found.top[0].first, 1);
-    CHECK_EQ(found.top[1].first, 3);
-    CHECK_EQ(found.top[0].second, found.top[1].second);
+    CHECK(std::fabs(actual.logprob - exact) < 1e-6);
+    CHECK_EQ(actual.top.size(), 2u);
+    CHECK_EQ(actual.top[0].first, 1);
+    CHECK_EQ(actual.top[1].first, 3);
+    CHECK_EQ(actual.top[0].second, actual.top[1].second);
   }
   CHECK_EQ(score(x.data(), 5, 0, 0).top.size(), 0u);
   CHECK_EQ(score(x.data(), 5, 0, 20).top.size(), 5u);

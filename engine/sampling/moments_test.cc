@@ -34,10 +34,10 @@ TEST(moments_are_of_what_is_possible) {
     for (float v : x) {
       if (v != -kInfinity) squares += std::pow(static_cast<double>(v) - sum / count, 2);
     }
-    Moments found = row_moments(x.data(), n);
-    CHECK_EQ(static_cast<double>(found.count), count);
-    CHECK(std::fabs(found.mean - sum / count) < 1e-12);
-    CHECK(std::fabs(found.deviation - std::sqrt(squares / count)) < 1e-12);
+    Moments moments = row_moments(x.data(), n);
+    CHECK_EQ(static_cast<double>(moments.count), count);
+    CHECK(std::fabs(moments.mean - sum / count) < 1e-12);
+    CHECK(std::fabs(moments.deviation - std::sqrt(squares / count)) < 1e-12);
   }
   const float nothing[] = {-kInfinity, -kInfinity};
   CHECK_EQ(row_moments(nothing, 2).count, 0);

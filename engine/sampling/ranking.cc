@@ -60,9 +60,9 @@ void Ranking::reach(int64_t k) {
 
 bool Ranking::widen(int64_t k) {
   if (k > n_) return false;
-  int64_t wanted = kFirst;
-  while (wanted < k) wanted *= kWidening;
-  rank(x_, n_, wanted, ids_);
+  int64_t rounded = kFirst;
+  while (rounded < k) rounded *= kWidening;
+  rank(x_, n_, rounded, ids_);
   return true;
 }
 

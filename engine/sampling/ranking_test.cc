@@ -30,19 +30,19 @@ std::vector<int32_t> sorted(const std::vector<float>& x) {
 }
 
 TEST(the_largest_in_order) {
-  std::vector<int32_t> found;
+  std::vector<int32_t> ids;
   for (int64_t n : {1, 7, 256, 1000, 5003}) {
     std::vector<float> x = row(n, static_cast<uint64_t>(n));
     std::vector<int32_t> all = sorted(x);
     for (int64_t k : {0, 1, 2, 63, 64, 300, 6000}) {
-      rank(x.data(), n, k, found);
+      rank(x.data(), n, k, ids);
       std::vector<int32_t> expected(all.begin(), all.begin() + std::min(k, n));
-      CHECK(found == expected);
+      CHECK(ids == expected);
     }
   }
 }
 
-TEST(a_ranking_goes_as_far_as_asked) {
+TEST(a_ranking_goes_as_far_as_requested) {
   Ranking ranking;
   for (int64_t n : {3, 64, 5003}) {
     std::vector<float> x = row(n, 9);

@@ -31,10 +31,10 @@ TEST(maximum_is_the_first_of_equals) {
     CHECK_EQ(row_maximum(x.data(), n).index, 0);
     for (int64_t i = n - 1; i >= 0; --i) {
       x[static_cast<size_t>(i)] = 1;
-      RowMaximum found = row_maximum(x.data(), n);
-      CHECK(found.valid);
-      CHECK_EQ(found.index, i);
-      CHECK_EQ(found.value, 1.0f);
+      RowMaximum maximum = row_maximum(x.data(), n);
+      CHECK(maximum.valid);
+      CHECK_EQ(maximum.index, i);
+      CHECK_EQ(maximum.value, 1.0f);
     }
   }
 }
@@ -46,10 +46,10 @@ TEST(maximum_of_rows_longer_than_a_block) {
       std::vector<float> x(static_cast<size_t>(n), least);
       x[static_cast<size_t>(i)] = -0.5f;
       x.back() = -0.5f;  // equals an earlier maximum; the first one wins
-      RowMaximum found = row_maximum(x.data(), n);
-      CHECK(found.valid);
-      CHECK_EQ(found.index, i);
-      CHECK_EQ(found.value, -0.5f);
+      RowMaximum maximum = row_maximum(x.data(), n);
+      CHECK(maximum.valid);
+      CHECK_EQ(maximum.index, i);
+      CHECK_EQ(maximum.value, -0.5f);
     }
   }
   std::vector<float> zeros(static_cast<size_t>(n), -1.0f);

@@ -117,11 +117,11 @@ TEST(xtc_tosses_a_coin_of_its_own) {
   Fixture with(params, 100);
   int same = 0;
   for (uint64_t i = 0; i < 400; ++i) {
-    int32_t expected = without.next(x).token, found = with.next(x).token;
+    int32_t expected = without.next(x).token, actual = with.next(x).token;
     bool acts = uniform(3, i, Stream::kExclude) < 0.5;
     // If XTC does not act, the draw is the same as without XTC.
-    if (!acts) CHECK_EQ(found, expected);
-    same += found == expected;
+    if (!acts) CHECK_EQ(actual, expected);
+    same += actual == expected;
   }
   CHECK(same > 150 && same < 300);
 }
@@ -181,9 +181,9 @@ TEST(sampling_alone_changes_nothing) {
   Fixture once(params, 300), often(params, 300);
   for (int i = 0; i < 50; ++i) {
     for (int again = 0; again < 3; ++again) often.sample(x);  // simulates discarded draft tokens
-    Sample expected = once.next(x), found = often.next(x);
-    CHECK_EQ(found.token, expected.token);
-    CHECK_EQ(found.surprise, expected.surprise);
+    Sample expected = once.next(x), actual = often.next(x);
+    CHECK_EQ(actual.token, expected.token);
+    CHECK_EQ(actual.surprise, expected.surprise);
   }
 }
 

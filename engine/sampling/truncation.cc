@@ -91,23 +91,23 @@ void Truncation::typical(float p) {
   int64_t begin = begin_;
   while (begin < end_ && log_weight(begin) > middle) ++begin;
   int64_t end = begin;
-  double wanted = static_cast<double>(p) * sums.total, found = 0;
-  while (end == begin || found < wanted) {
+  double goal = static_cast<double>(p) * sums.total, sum = 0;
+  while (end == begin || sum < goal) {
     bool down = end < end_ && weight(end) > 0, up = begin > begin_;
     if (up && down) down = middle - log_weight(end) < log_weight(begin - 1) - middle;
     if (!up && !down) break;
-    found += weight(down ? end++ : --begin);
+    sum += weight(down ? end++ : --begin);
   }
   keep(begin, end);
 }
 
 void Truncation::top_p(float p) {
-  double wanted = static_cast<double>(p) * mass(), found = weight(begin_);
+  double goal = static_cast<double>(p) * mass(), sum = weight(begin_);
   int64_t end = begin_ + 1;
-  while (end < end_ && found < wanted) found += weight(end++);
+  while (end < end_ && sum < goal) sum += weight(end++);
   bool all = end == end_;
   keep(begin_, end);
-  if (!all) mass_ = found;
+  if (!all) mass_ = sum;
 }
 
 void Truncation::min_p(float share) {

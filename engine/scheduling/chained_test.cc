@@ -92,7 +92,7 @@ TEST(the_next_step_is_launched_before_this_one_is_read) {
   CHECK_EQ(bench.engine.stats().steps, 10u);
 }
 
-TEST(a_stop_token_makes_one_row_vain) {
+TEST(a_stop_token_wastes_one_row) {
   Bench bench;
   std::vector<int32_t> tokens = bench.expected(greedy(20));
   wherry_params params = greedy(20);
@@ -143,7 +143,7 @@ TEST(an_abort_or_a_reset_between_two_steps) {
   CHECK(bench.tokens[3] == bench.expected(greedy(30)));
 }
 
-TEST(an_abort_while_both_are_under_way) {
+TEST(an_abort_while_both_are_in_flight) {
   Bench bench;
   bench.add(1, greedy(30));
   bench.engine.launch();

@@ -69,7 +69,7 @@ struct Process {
   Engine engine;
 };
 
-TEST(a_prompt_is_found_after_a_restart) {
+TEST(a_prompt_is_a_hit_after_a_restart) {
   TemporaryFolder folder;
   auto prompt = prompt_of(41, 3);
   CHECK_EQ(Process(folder.path()).ask(prompt).cached, 0);
@@ -140,7 +140,7 @@ TEST(a_folder_that_cannot_be_used_is_refused_at_the_start) {
 }
 
 // Simulates a full disk: a file takes the place of a block's folder.
-TEST(a_folder_that_fails_later_costs_nothing_else_and_is_told) {
+TEST(a_folder_that_fails_later_costs_nothing_else_and_is_reported) {
   TemporaryFolder folder;
   Process process(folder.path());
   CHECK(process.engine.stats().disk_problem == nullptr);

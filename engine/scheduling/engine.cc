@@ -52,7 +52,7 @@ SchedulerLimits scheduler_limits(const EngineConfig& config, const Metadata& met
   limits.max_rows = config.prefill_chunk;
   limits.logit_rows = std::min<int64_t>(metadata.logit_rows, config.prefill_chunk);
   limits.max_drafts = config.max_drafts;
-  limits.whole = metadata.whole;
+  limits.bidirectional = metadata.bidirectional;
   return limits;
 }
 
@@ -162,8 +162,8 @@ void Engine::check_request(const Request& request) const {
        metadata.has(Entry::kEncode) ? "this model reads one" : "this model reads none");
   need(source <= config_.context, "the source has ", source, " tokens; the context is ",
        config_.context);
-  int64_t whole = std::max(source, metadata.whole ? request.prompt_size : 0);
-  need(whole <= config_.prefill_chunk, whole, " tokens must go into one step, which has ",
+  int64_t rows = std::max(source, metadata.bidirectional ? request.prompt_size : 0);
+  need(rows <= config_.prefill_chunk, rows, " tokens must go into one step, which has ",
        config_.prefill_chunk, " (prefill_chunk)");
   need(request.space.adapter <= metadata.adapters, "adapter ", request.space.adapter,
        "; there are ", metadata.adapters);
@@ -354,9 +354,9 @@ wherry_stats Engine::stats() const {
 void Engine::add_disk_stats(wherry_stats* stats) const {
   std::string problem;
   if (disk_ != nullptr) {
-    const BlockStoreStats found = disk_->stats();
-    stats->disk_dropped = found.dropped;
-    problem = found.problem;
+    const BlockStoreStats disk = disk_->stats();
+    stats->disk_dropped = disk.dropped;
+    problem = disk.problem;
   } else if (!config_.cache_dir.empty() && config_.prefix_cache) {
     problem = model_->metadata().recurrent()
                   ? "this model has a recurrent state, which is not stored in blocks of a prefix"

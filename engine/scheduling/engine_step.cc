@@ -195,7 +195,7 @@ void Engine::finish_step(Lock& lock) {
   stats_.model_seconds += result.collect_seconds;
   stats_.sample_seconds += result.sample_seconds;
   stats_.candidate_rows += result.rows.candidates;
-  stats_.whole_rows += result.rows.whole;
+  stats_.whole_rows += result.rows.full_rows;
   stats_.readback_bytes += result.bytes_read;
   count_graphs(result.graphs);
   if (chains_given_up_.empty()) chains_given_up_ = result.chains_given_up;

@@ -40,7 +40,7 @@ class Oracle {
   explicit Oracle(int64_t tokens) : capacity_(tokens) {}
 
   // Returns the length in tokens of the prompt's longest cached prefix.
-  int64_t found(const Ints& prompt) {
+  int64_t cached_tokens(const Ints& prompt) {
     int64_t best = 0;
     // The last prompt token is always computed.
     auto most = static_cast<int64_t>(prompt.size()) - 1;
@@ -57,12 +57,12 @@ class Oracle {
       return old.size() <= text.size() && std::equal(old.begin(), old.end(), text.begin());
     });
     texts_.push_front(text);
-    while (held() > capacity_) texts_.pop_back();
+    while (stored_tokens() > capacity_) texts_.pop_back();
   }
 
  private:
   // Returns the stored tokens in whole pages; pages of a shared prefix count once.
-  int64_t held() const {
+  int64_t stored_tokens() const {
     std::vector<const Ints*> sorted;
     for (const Ints& text : texts_) sorted.push_back(&text);
     std::sort(sorted.begin(), sorted.end(), [](auto a, auto b) { return *a < *b; });
@@ -111,18 +111,18 @@ class Trace {
         done = events[i].finish != WHERRY_RUNNING;
       }
     }
-    asked_ += static_cast<double>(prompt.size());
-    possible_ += static_cast<double>(oracle_.found(prompt));
-    Ints whole = prompt;
-    append(whole, tokens);
-    whole.pop_back();  // the last token is never computed, so it is not cached
-    oracle_.remember(whole);
+    prompt_tokens_ += static_cast<double>(prompt.size());
+    possible_ += static_cast<double>(oracle_.cached_tokens(prompt));
+    Ints text = prompt;
+    append(text, tokens);
+    text.pop_back();  // the last token is never computed, so it is not cached
+    oracle_.remember(text);
     return tokens;
   }
 
   void check(double least) const {
-    double rate = static_cast<double>(engine_.stats().cached_tokens) / asked_;
-    double oracle = possible_ / asked_;
+    double rate = static_cast<double>(engine_.stats().cached_tokens) / prompt_tokens_;
+    double oracle = possible_ / prompt_tokens_;
     CHECK(oracle > least);
     if (rate < oracle - 0.02) {
       testing::fail(__FILE__, __LINE__, concat("hit rate ", rate, ", the oracle's is ", oracle));
@@ -140,7 +140,7 @@ class Trace {
   Oracle oracle_;
   std::shared_ptr<FakeModel> model_;
   Engine engine_;
-  double asked_ = 0, possible_ = 0;
+  double prompt_tokens_ = 0, possible_ = 0;
 };
 
 // Replays conversations that take turns and share one system prompt.

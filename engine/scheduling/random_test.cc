@@ -209,11 +209,11 @@ class Storm {
       expected.resize(outcome.tokens.size());
     } else {
       CHECK(outcome.finish == WHERRY_LENGTH || outcome.finish == WHERRY_STOP);
-      std::vector<int32_t> told;
+      std::vector<int32_t> reported;
       if (recipe.params.prompt_logprobs >= 0) {
-        told.assign(recipe.prompt.begin() + 1, recipe.prompt.end());
+        reported.assign(recipe.prompt.begin() + 1, recipe.prompt.end());
       }
-      CHECK(outcome.prompt == told);
+      CHECK(outcome.prompt == reported);
     }
     CHECK(outcome.tokens == expected);
   }
@@ -366,7 +366,7 @@ TEST(with_rows_that_stay_on_a_device) {
 }
 
 // Simulates a browser, where no call can block until the device has finished.
-TEST(with_rows_that_must_be_asked_for) {
+TEST(with_rows_that_must_be_requested) {
   FakeOptions options;
   options.vocab = 400;
   options.sharpness = 6;

@@ -54,23 +54,23 @@ Plan Scheduler::plan(RequestQueues& queues) {
   return std::move(plan_);
 }
 
-void Scheduler::prepare(RequestQueues& queues, const Plan& under_way) {
+void Scheduler::prepare(RequestQueues& queues, const Plan& in_flight) {
   // A recurrent state's snapshot at the end of the step could overwrite the slot that a copy is
   // about to read.
   if (cache_.recurrent()) return;
-  for (const PlannedRows& entry : under_way.entries) {
+  for (const PlannedRows& entry : in_flight.entries) {
     if (entry.request == nullptr) continue;
     const Request& request = *entry.request;
     auto next = request.computed + entry.rows + static_cast<int64_t>(entry.draft_tokens.size()) + 1;
-    bool runs = under_way.entry == Entry::kForward && next <= request.most_cached();
+    bool runs = in_flight.entry == Entry::kForward && next <= request.most_cached();
     if (runs && !request.aborted) cache_.reserve_ahead(entry.request->sequence, next, 0);
   }
   admit(queues, false, prepared_);
 }
 
-Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
+Plan Scheduler::follow(const RequestQueues& queues, const Plan& in_flight) {
   Plan next;
-  const bool others = under_way.entry != Entry::kForward || !under_way.restores.empty();
+  const bool others = in_flight.entry != Entry::kForward || !in_flight.restores.empty();
   if (others || cache_.recurrent()) return {};  // a recurrent state cannot be rolled back
   const Request* waits = queues.waiting.front();
   const bool urgent =
@@ -78,20 +78,20 @@ Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
   // plan() may preempt a running request for this waiting one.
   if (urgent || (waits && over_share(*waits, queues))) return {};
   int32_t row = 0;
-  std::vector<int32_t> last(under_way.entries.size());  // the last result row of each entry
+  std::vector<int32_t> last(in_flight.entries.size());  // the last result row of each entry
   for (size_t i = 0; i < last.size(); ++i) {
-    row += static_cast<int32_t>(under_way.entries[i].results);
+    row += static_cast<int32_t>(in_flight.entries[i].results);
     last[i] = row - 1;
   }
   for (Request* request : queues.active) {
-    auto found = std::find_if(under_way.entries.begin(), under_way.entries.end(),
+    auto match = std::find_if(in_flight.entries.begin(), in_flight.entries.end(),
                               [&](const PlannedRows& entry) { return entry.request == request; });
-    if (found == under_way.entries.end() || !can_follow(*found)) return {};
+    if (match == in_flight.entries.end() || !can_follow(*match)) return {};
     if (request->aborted || request->output_size() + 1 >= request->max_output) continue;
     auto position = static_cast<int64_t>(request->tokens.size());
     if (!cache_.reserve(request->sequence, position + 1, source_size(*request))) return {};
     next.entries.emplace_back(request, 1);
-    next.entries.back().chosen_from = last[static_cast<size_t>(found - under_way.entries.begin())];
+    next.entries.back().chosen_from = last[static_cast<size_t>(match - in_flight.entries.begin())];
   }
   return next;
 }
@@ -152,7 +152,7 @@ bool Scheduler::find_room(const Request& request, bool may_preempt, RequestQueue
 // never waits for a whole output of others. Null, too, if no tenant runs several requests.
 Request* Scheduler::over_share(const Request& request, const RequestQueues& queues) const {
   std::map<uint64_t, int> running;
-  Request* found = nullptr;
+  Request* youngest = nullptr;
   for (Request* active : queues.active) {
     if (tenant_of(active->user) == tenant_of(request.user)) return nullptr;
     ++running[tenant_of(active->user)];
@@ -162,10 +162,10 @@ Request* Scheduler::over_share(const Request& request, const RequestQueues& queu
   for (Request* active : queues.active) {
     int count = running[tenant_of(active->user)];
     if (active->priority > request.priority || count < std::max(most, 2)) continue;
-    found = active;
+    youngest = active;
     most = count;
   }
-  return found;
+  return youngest;
 }
 
 // Whether free pages suffice for the request's tokens so far, plus one page for each admitted
@@ -215,12 +215,12 @@ void Scheduler::begin(Request& request, RequestQueues& queues, StateChanges& cha
   // lacking when the rows are planned, younger requests are preempted.
   cache_.reserve_ahead(request.sequence, static_cast<int64_t>(request.tokens.size()),
                        source_size(request));
-  int64_t whole = request.sequence.committed;
-  auto held =
+  int64_t committed = request.sequence.committed;
+  auto reserved =
       static_cast<int64_t>(request.sequence.pages.empty() ? 0 : request.sequence.pages[0].size());
-  if (disk_ && held * cache_.page_size() >= most) {
-    request.on_disk = disk_->prefetch(request.space, request.tokens, whole, most);
-    if ((whole + request.on_disk) * cache_.page_size() <= request.computed) request.on_disk = 0;
+  if (disk_ && reserved * cache_.page_size() >= most) {
+    request.on_disk = disk_->prefetch(request.space, request.tokens, committed, most);
+    if ((committed + request.on_disk) * cache_.page_size() <= request.computed) request.on_disk = 0;
   }
   request.saved = request.computed;
   if (request.prefilled == 0) request.cached_tokens = static_cast<int32_t>(request.computed);
@@ -291,7 +291,7 @@ int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
   if (request.state == RequestState::kEncoding) {
     return source_size(request) <= left.rows ? source_size(request) : 0;
   }
-  if (limits_.whole) return request.pending() <= left.rows ? request.pending() : 0;
+  if (limits_.bidirectional) return request.pending() <= left.rows ? request.pending() : 0;
   int64_t rows = std::min({request.pending(), left.rows, cache_.most_rows(request.computed)});
   if (cache_.recurrent()) rows = std::min(rows, snapshot_point(request) - request.computed);
   rows = budget_.prompt_rows(left.running, left.work, left.prompts, request.computed, rows);
@@ -351,9 +351,9 @@ void Scheduler::plan_draft_tokens(Left& left) {
     Request& request = *entry.request;
     int64_t room = request.max_output - request.output_size() - 1;
     int64_t fair = std::min(left.rows, left.results) / drafting--;
-    int64_t wanted = std::min({fair, room, drafts_to_snapshot(entry)});
-    int64_t drafts = request.drafts.next(wanted, own_drafts(request), cost);
-    int64_t draft_tokens = request.mask ? std::max(drafts, std::min(wanted, kForced)) : drafts;
+    int64_t most = std::min({fair, room, drafts_to_snapshot(entry)});
+    int64_t drafts = request.drafts.next(most, own_drafts(request), cost);
+    int64_t draft_tokens = request.mask ? std::max(drafts, std::min(most, kForced)) : drafts;
     if (draft_tokens <= 0) continue;
     const int64_t end = request.computed + entry.rows + draft_tokens;
     if (!cache_.reserve(request.sequence, end, 0) || !cache_.take_spare(request.sequence)) continue;

@@ -61,11 +61,11 @@ struct Plan {
 };
 
 struct SchedulerLimits {
-  int64_t max_batch = 0;   // upper bound on the sequences in one step
-  int64_t max_rows = 0;    // upper bound on the rows of one step
-  int64_t logit_rows = 0;  // upper bound on the result rows of one step
-  int64_t max_drafts = 0;  // draft tokens of a request that sets no number
-  bool whole = false;      // true if one step must compute a whole sequence
+  int64_t max_batch = 0;       // upper bound on the sequences in one step
+  int64_t max_rows = 0;        // upper bound on the rows of one step
+  int64_t logit_rows = 0;      // upper bound on the result rows of one step
+  int64_t max_drafts = 0;      // draft tokens of a request that sets no number
+  bool bidirectional = false;  // true if one step must compute a whole sequence
 };
 
 // Plans steps of continuous batching. Running requests have a row in every step, the older ones
@@ -87,13 +87,13 @@ class Scheduler {
   // Plans ahead while a step runs: allocates pages for the next rows and admits requests without
   // preemption, none of which depends on the tokens of the step in flight. Calling it is optional
   // and changes no token.
-  void prepare(RequestQueues& queues, const Plan& under_way);
+  void prepare(RequestQueues& queues, const Plan& in_flight);
 
   // Plans for launch-ahead the step after the one in flight: one row for each request that
   // continues, whose token the device has drawn. Returns an empty plan if that step is not known
   // yet: a waiting request may get rows in it, the host must sample a token
   // (CandidateSampler::scale), or pages are short.
-  Plan follow(const RequestQueues& queues, const Plan& under_way);
+  Plan follow(const RequestQueues& queues, const Plan& in_flight);
 
   uint64_t preemptions() const { return preemptions_; }
 

@@ -59,11 +59,11 @@ void Stepper::restore(Plan& plan) {
   constexpr int64_t kBesideRows = 8;  // pages
   for (Request* request : plan.restores) {
     int64_t page = request->sequence.committed;
-    int64_t wanted = request->on_disk;
-    if (!plan.entries.empty()) wanted = std::min(wanted, kBesideRows);
-    int64_t n = disk_->restore(request->sequence, request->space, request->tokens, page, wanted);
+    int64_t requested = request->on_disk;
+    if (!plan.entries.empty()) requested = std::min(requested, kBesideRows);
+    int64_t n = disk_->restore(request->sequence, request->space, request->tokens, page, requested);
     request->restored = n;
-    request->on_disk = n < wanted ? 0 : request->on_disk - n;
+    request->on_disk = n < requested ? 0 : request->on_disk - n;
   }
 }
 
@@ -172,16 +172,16 @@ bool Stepper::ready(Plan& plan) {
   const Rows rows = session_->collect();
   if (rows.candidates.empty()) return true;
   int64_t row = 0;
-  bool asked = false;
+  bool requested = false;
   for (const PlannedRows& entry : plan.entries) {
     const int64_t end = row + entry.results;
     const Request& request = *entry.request;
     if (entry.rows == request.pending() && entry.error.empty() && entry.results > 0) {
-      asked = request_rows(entry, rows, end) || asked;
+      requested = request_rows(entry, rows, end) || requested;
     }
     row = end;
   }
-  return !asked;
+  return !requested;
 }
 
 // Requests the whole rows of an entry whose candidates do not decide a token; the entry's results
@@ -193,15 +193,15 @@ bool Stepper::request_rows(const PlannedRows& entry, const Rows& rows, int64_t e
   std::vector<int32_t> text = sampling.tokens;
   const SamplingInput input{sampling.params, sampling.state, text, sampling.prompt_size};
   const auto draft_tokens = static_cast<int64_t>(entry.draft_tokens.size());
-  bool asked = false;
+  bool requested = false;
   for (int64_t i = 0; i <= draft_tokens; ++i) {
     const int64_t row = end - draft_tokens - 1 + i;
     if (sampler_.needs_row(input, rows, row, request.mask != nullptr)) {
-      asked = session_->request_row(row) || asked;
+      requested = session_->request_row(row) || requested;
     }
     if (i < draft_tokens) text.push_back(entry.draft_tokens[static_cast<size_t>(i)]);
   }
-  return asked;
+  return requested;
 }
 
 StepResult Stepper::collect(Plan& plan) {
@@ -216,7 +216,7 @@ StepResult Stepper::collect(Plan& plan) {
     result.outcomes.clear();
   }
   const RowCounts& after = sampler_.counts();
-  result.rows = {after.candidates - before.candidates, after.whole - before.whole};
+  result.rows = {after.candidates - before.candidates, after.full_rows - before.full_rows};
   result.bytes_read = session_->bytes_read() - bytes;
   result.graphs = session_->graphs();
   result.chains_given_up = session_->chains_given_up();
@@ -255,9 +255,9 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   }
   try {
     int64_t sampled_from = first;
-    int64_t told = entry.results - static_cast<int64_t>(entry.draft_tokens.size()) -
-                   (entry.rows == request.pending() ? 1 : 0);
-    for (int64_t i = 0; i < told; ++i, ++sampled_from) {
+    int64_t prompt_rows = entry.results - static_cast<int64_t>(entry.draft_tokens.size()) -
+                          (entry.rows == request.pending() ? 1 : 0);
+    for (int64_t i = 0; i < prompt_rows; ++i, ++sampled_from) {
       auto token = static_cast<size_t>(request.prompt_reported + i);
       ScoredToken known = score(session_->row(sampled_from), results.columns, request.tokens[token],
                                 request.params.prompt_logprobs);

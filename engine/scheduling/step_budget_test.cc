@@ -173,10 +173,10 @@ TEST(prompts_have_the_share_of_requests_that_run) {
     machine.start_streams(streams, 64);
     machine.decode(50);
     machine.set_prompts(prompts);
-    auto found = static_cast<double>(machine.prompt(0, 40960, 100000).size());
+    auto steps_taken = static_cast<double>(machine.prompt(0, 40960, 100000).size());
     double share = std::max(1.0, static_cast<double>(prompts) / static_cast<double>(streams));
     CHECK(machine.worst() <= 1 + share);
-    return found;
+    return steps_taken;
   };
   CHECK_EQ(steps(4, 4), steps(4, 1));
   CHECK(steps(4, 28) < steps(4, 4) / 5);

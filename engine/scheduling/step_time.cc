@@ -71,14 +71,14 @@ void StepTime::forget_oldest() {
 
 const StepTime::Mean* StepTime::nearest(const StepWork& work) const {
   const Key key = key_of(work);
-  const Mean* found = nullptr;
+  const Mean* closest = nullptr;
   int distance = 0;
   for (auto it = means_.lower_bound({key.first, INT32_MIN});
        it != means_.end() && it->first.first == key.first; ++it) {
     int away = std::abs(it->first.second - key.second);
-    if (found == nullptr || away < distance) found = &it->second, distance = away;
+    if (closest == nullptr || away < distance) closest = &it->second, distance = away;
   }
-  return found;
+  return closest;
 }
 
 double StepTime::predict(const Fit& fit, const StepWork& work, const Mean* nearest) {
@@ -165,17 +165,17 @@ void StepTime::solve(const std::array<Terms, kTerms>& products, const Terms& sum
       for (size_t j = 0; j <= kTerms; ++j) a[k][j] -= share * a[i][j];
     }
   }
-  Fit found{{}, 0};
+  Fit fit{{}, 0};
   for (size_t i = 0; i < n; ++i) {
     double seconds = a[i][kTerms] / a[i][i] / scale(i);
     if (seconds < 0) return;
-    found.seconds[terms[i]] = seconds;
+    fit.seconds[terms[i]] = seconds;
   }
   for (const auto& [key, mean] : means_) {
-    double wrong = value(found.seconds, mean.work) / mean.seconds - 1;
-    found.error += wrong * wrong / static_cast<double>(means_.size());
+    double wrong = value(fit.seconds, mean.work) / mean.seconds - 1;
+    fit.error += wrong * wrong / static_cast<double>(means_.size());
   }
-  fits_.push_back(found);
+  fits_.push_back(fit);
 }
 
 }  // namespace wherry

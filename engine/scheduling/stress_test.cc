@@ -72,7 +72,7 @@ struct Bench {
   Engine engine;
 };
 
-void add_and_abort(const FakeOptions& options, wherry_params (*asked)(int, uint64_t)) {
+void add_and_abort(const FakeOptions& options, wherry_params (*params_of)(int, uint64_t)) {
   constexpr uint64_t kThreads = 4, kEach = 150;
   Bench bench(R"({"max_batch": 6, "prefill_chunk": 16, "kv_tokens": 200})", options);
   Collector collector(bench.engine, kThreads * kEach);
@@ -84,7 +84,7 @@ void add_and_abort(const FakeOptions& options, wherry_params (*asked)(int, uint6
       for (uint64_t i = 0; i < kEach; ++i) {
         uint64_t id = t * kEach + i;
         auto prompt = prompt_of(id);
-        bench.engine.add(id, prompt.data(), prompt.size(), asked(1 + id % 9, id));
+        bench.engine.add(id, prompt.data(), prompt.size(), params_of(1 + id % 9, id));
         if (splitmix64(1, id) % 3 != 0) continue;
         try {
           bench.engine.abort(id - splitmix64(2, id) % (i + 1));
@@ -100,7 +100,7 @@ void add_and_abort(const FakeOptions& options, wherry_params (*asked)(int, uint6
   CHECK(aborted > 0);
   int ended_by_abort = 0;
   for (uint64_t id = 0; id < kThreads * kEach; ++id) {
-    auto expected = fake_output(bench.options, prompt_of(id), asked(1 + id % 9, id), 64);
+    auto expected = fake_output(bench.options, prompt_of(id), params_of(1 + id % 9, id), 64);
     auto& tokens = collector.tokens[id];
     if (collector.finish[id] == WHERRY_ABORTED) {
       ++ended_by_abort;
@@ -138,7 +138,7 @@ FakeOptions chaining() {
 
 TEST(threads_add_and_abort_beside_chained_steps) { add_and_abort(chaining(), greedy); }
 
-void reset_start_and_stop(const FakeOptions& options, wherry_params (*asked)(int, uint64_t)) {
+void reset_start_and_stop(const FakeOptions& options, wherry_params (*params_of)(int, uint64_t)) {
   constexpr uint64_t kRequests = 200;
   Bench bench(R"({"max_batch": 6, "prefill_chunk": 16})", options);
   Collector collector(bench.engine, kRequests);
@@ -146,7 +146,7 @@ void reset_start_and_stop(const FakeOptions& options, wherry_params (*asked)(int
   std::thread adder([&] {
     for (uint64_t id = 0; id < kRequests; ++id) {
       auto prompt = prompt_of(id);
-      bench.engine.add(id, prompt.data(), prompt.size(), asked(5, id));
+      bench.engine.add(id, prompt.data(), prompt.size(), params_of(5, id));
       if (id % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });

@@ -13,7 +13,7 @@ constexpr int64_t kMost = 16;       // tokens
 }  // namespace
 
 int64_t DraftLength::next(int64_t limit, int64_t fallback, const DraftCost& cost) {
-  limit = std::min({limit, kMost, asked_ < 0 ? fallback : static_cast<int64_t>(asked_)});
+  limit = std::min({limit, kMost, requested_ < 0 ? fallback : static_cast<int64_t>(requested_)});
   if (limit <= 0) return 0;
   // With k draft tokens and acceptance rate a, a step gives 1 + a + ... + a^k tokens on average and
   // costs 1 + k (row + draft), and a row of the next step for each token before a rejected one.

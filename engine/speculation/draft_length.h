@@ -17,8 +17,8 @@ struct DraftCost {
 
 class DraftLength {
  public:
-  // asked: wherry_params.max_drafts; -1 means the engine's choice.
-  explicit DraftLength(int32_t asked) : asked_(asked) {}
+  // requested: wherry_params.max_drafts; -1 means the engine's choice.
+  explicit DraftLength(int32_t requested) : requested_(requested) {}
 
   // Returns the number of draft tokens that gives the most tokens per second, at most `limit`; may
   // be 0. fallback: the engine's choice. If no number pays, it returns 1 from time to time as a
@@ -26,13 +26,13 @@ class DraftLength {
   int64_t next(int64_t limit, int64_t fallback, const DraftCost& cost);
 
   // Whether any step of the request can have draft tokens.
-  bool may_draft(int64_t fallback) const { return asked_ < 0 ? fallback > 0 : asked_ > 0; }
+  bool may_draft(int64_t fallback) const { return requested_ < 0 ? fallback > 0 : requested_ > 0; }
 
   // Records that the first `right` of `drafted` draft tokens were accepted.
   void record(int64_t drafted, int64_t right);
 
  private:
-  int32_t asked_;
+  int32_t requested_;
   // Moving average of the acceptance of a token whose predecessors were accepted.
   double rate_ = 0.7;
   int32_t skipped_ = 0;  // number of steps since the last draft token

@@ -38,7 +38,7 @@ TEST(tokens_that_are_computed_again_make_drafts_shorter) {
   CHECK(DraftLength(16).next(16, 0, {0.1, 0, 0.3}) < DraftLength(16).next(16, 0, {0.1, 0, 0}));
 }
 
-TEST(none_where_none_is_wanted) {
+TEST(none_where_none_is_requested) {
   CHECK_EQ(DraftLength(0).next(16, 8, {0.01, 0}), 0);
   CHECK_EQ(DraftLength(-1).next(16, 0, {0.01, 0}), 0);
 }

@@ -55,8 +55,8 @@ void DraftModel::propose(std::vector<DraftJob>& jobs, Session&) {
 bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turns,
                       StateChanges& changes) {
   if (static_cast<int64_t>(job.draft_tokens.size()) >= job.most || rows_left == 0) return false;
-  std::vector<int32_t> wanted = job.text();
-  auto size = static_cast<int64_t>(wanted.size());
+  std::vector<int32_t> text = job.text();
+  auto size = static_cast<int64_t>(text.size());
   if (size >= context_) return false;
   bool first = job.draft_tokens.empty();
   CachedSequence& cached = first ? cached_for(job, changes) : sequences_.at(job.id);
@@ -68,7 +68,7 @@ bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turn
     return false;
   }
   rows_left -= rows;
-  turns.push_back({&job, &cached, std::move(wanted), rows});
+  turns.push_back({&job, &cached, std::move(text), rows});
   return true;
 }
 
@@ -82,7 +82,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
     size_t computed = turn.cached->tokens.size();
     for (int64_t i = 0; i < turn.rows; ++i) {
       size_t position = computed + static_cast<size_t>(i);
-      batch.tokens.push_back(turn.wanted[position]);
+      batch.tokens.push_back(turn.text[position]);
       batch.positions.push_back(static_cast<int32_t>(position));
       batch.sequences.push_back(static_cast<int32_t>(s));
       batch.adapters.push_back(0);
@@ -117,11 +117,11 @@ void DraftModel::take_results(std::vector<Turn>& turns, const Rows& logits) {
   for (Turn& turn : turns) {
     std::vector<int32_t>& tokens = turn.cached->tokens;
     auto computed = static_cast<int64_t>(tokens.size());
-    tokens.insert(tokens.end(), turn.wanted.begin() + computed,
-                  turn.wanted.begin() + computed + turn.rows);
-    if (tokens.size() == turn.wanted.size()) {
+    tokens.insert(tokens.end(), turn.text.begin() + computed,
+                  turn.text.begin() + computed + turn.rows);
+    if (tokens.size() == turn.text.size()) {
       const SamplingInput& own = turn.job->input;
-      SamplingInput input{own.params, own.state, turn.wanted, own.prompt_size};
+      SamplingInput input{own.params, own.state, turn.text, own.prompt_size};
       turn.job->draft_tokens.push_back(
           sampler_.sample(input, *session_, logits, row, nullptr).token);
     }

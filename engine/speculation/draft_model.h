@@ -32,7 +32,7 @@ class DraftModel : public Drafter {
   struct Turn {  // a job's part of one draft step
     DraftJob* job;
     CachedSequence* cached;
-    std::vector<int32_t> wanted;  // prompt, output and draft tokens to have in the cache
+    std::vector<int32_t> text;  // prompt, output and draft tokens to have in the cache
     int64_t rows;
   };
 

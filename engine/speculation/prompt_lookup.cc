@@ -52,9 +52,9 @@ std::vector<int32_t> PromptLookup::propose(const std::vector<int32_t>& tokens, i
   for (int64_t n : {kLong, kShort}) {
     if (size < n) continue;
     const Index& places = n == kLong ? long_ : short_;
-    auto found = places.find(hash_of(tokens.data() + size - n, n));
-    if (found == places.end() || !follows(found->second, tokens, n)) continue;
-    return part(found->second.predicted ? prediction_ : tokens, found->second.next, most);
+    auto match = places.find(hash_of(tokens.data() + size - n, n));
+    if (match == places.end() || !follows(match->second, tokens, n)) continue;
+    return part(match->second.predicted ? prediction_ : tokens, match->second.next, most);
   }
   // At the start of the output no n-gram can match yet, so the prediction is proposed from its
   // first token.

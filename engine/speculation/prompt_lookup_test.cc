@@ -25,7 +25,7 @@ TEST(the_longer_and_the_newer_place_wins) {
   CHECK((other.propose({1, 2, 3, 4, 5, 6, 8, 8, 3, 4, 5, 7, 0, 0, 0, 3, 4, 5}, 18, 1) == Ints{7}));
 }
 
-TEST(a_prediction_is_followed_from_its_start_and_found_again) {
+TEST(a_prediction_is_followed_from_its_start_and_matches_again) {
   PromptLookup lookup({10, 11, 12, 13, 14, 15, 16});
   CHECK((lookup.propose({1}, 1, 2) == Ints{10, 11}));
   CHECK((lookup.propose({1, 10}, 1, 2) == Ints{11, 12}));

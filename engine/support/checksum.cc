@@ -13,9 +13,9 @@ constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87u, kPrime2 = 0xC2B2AE3D27D4EB4Fu,
 uint64_t rotate_left(uint64_t v, int bits) { return v << bits | v >> (64 - bits); }
 
 // Reads a word in native byte order, which is little-endian on every machine that we build for.
-template <typename Word>
+template <typename T>
 uint64_t load(const unsigned char* p) {
-  Word v;
+  T v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }

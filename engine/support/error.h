@@ -44,9 +44,9 @@ void append_part(std::string& to, const Part& part) {
 
 template <typename... Parts>
 std::string concat(const Parts&... parts) {
-  std::string made;
-  (append_part(made, parts), ...);
-  return made;
+  std::string text;
+  (append_part(text, parts), ...);
+  return text;
 }
 
 // Collects all problems of an input, so that one error can list them.

@@ -158,7 +158,7 @@ int64_t JsonReader::integer_or(const char* key, int64_t otherwise) {
 double JsonReader::number_or(const char* key, double otherwise) {
   std::optional<ffi::Any> value = find(key);
   if (!value) return otherwise;
-  if (std::optional<int64_t> whole = exact<int64_t>(*value)) return static_cast<double>(*whole);
+  if (std::optional<int64_t> integer = exact<int64_t>(*value)) return static_cast<double>(*integer);
   return read<double>(key, "a number");
 }
 

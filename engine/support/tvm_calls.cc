@@ -59,18 +59,18 @@ ffi::Optional<ffi::Function> function_of(const ffi::Module& module, const std::s
 }
 
 void* context_symbol(const std::string& name) {
-  void* found = nullptr;
+  void* result = nullptr;
   ffi::Module::VisitContextSymbols([&](const ffi::String& known, void* symbol) {
     // Several modules may provide the symbol; the last one wins.
-    if (known == name) found = symbol;
+    if (known == name) result = symbol;
   });
-  return found;
+  return result;
 }
 
 ffi::Any parse_json(const std::string& text, std::string& problem) {
-  ffi::String found;
-  ffi::Any value = ffi::json::Parse(text, &found);
-  problem = found;
+  ffi::String message;
+  ffi::Any value = ffi::json::Parse(text, &message);
+  problem = message;
   return value;
 }
 

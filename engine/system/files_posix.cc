@@ -34,13 +34,13 @@ int flags_of(Open how) {
   return O_WRONLY | O_CREAT | O_TRUNC;
 }
 
-Info info_from(const struct stat& found) {
+Info info_from(const struct stat& status) {
 #if defined(__APPLE__)
-  const timespec& time = found.st_mtimespec;
+  const timespec& time = status.st_mtimespec;
 #else
-  const timespec& time = found.st_mtim;
+  const timespec& time = status.st_mtim;
 #endif
-  return {static_cast<uint64_t>(found.st_size),
+  return {static_cast<uint64_t>(status.st_size),
           static_cast<int64_t>(time.tv_sec) * kSecond + time.tv_nsec};
 }
 
@@ -80,17 +80,17 @@ void File::close() {
 }
 
 std::optional<Info> File::info() const {
-  struct stat found{};
-  if (fstat(static_cast<int>(handle_), &found) != 0) return std::nullopt;
-  if (S_ISREG(found.st_mode)) return info_from(found);
+  struct stat status{};
+  if (fstat(static_cast<int>(handle_), &status) != 0) return std::nullopt;
+  if (S_ISREG(status.st_mode)) return info_from(status);
   errno = EISDIR;
   return std::nullopt;
 }
 
 bool File::is_named(const std::string& path) const {
-  struct stat held{}, named{};
-  return fstat(static_cast<int>(handle_), &held) == 0 && stat(path.c_str(), &named) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+  struct stat own{}, named{};
+  return fstat(static_cast<int>(handle_), &own) == 0 && stat(path.c_str(), &named) == 0 &&
+         own.st_ino == named.st_ino && own.st_dev == named.st_dev;
 }
 
 bool File::read_at(void* to, size_t bytes, uint64_t offset) const {
@@ -114,8 +114,8 @@ bool File::flush() { return fsync(static_cast<int>(handle_)) == 0; }
 
 void File::read_ahead() const {
 #if defined(__APPLE__)
-  if (std::optional<Info> found = info()) {
-    radvisory all{0, static_cast<int>(found->bytes)};
+  if (std::optional<Info> file_info = info()) {
+    radvisory all{0, static_cast<int>(file_info->bytes)};
     fcntl(static_cast<int>(handle_), F_RDADVISE, &all);
   }
 #elif defined(POSIX_FADV_WILLNEED)
@@ -138,9 +138,9 @@ void File::unlock() {
 }
 
 std::optional<Info> info_of(const std::string& path) {
-  struct stat found{};
-  if (lstat(path.c_str(), &found) != 0 || S_ISDIR(found.st_mode)) return std::nullopt;
-  return info_from(found);
+  struct stat status{};
+  if (lstat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return std::nullopt;
+  return info_from(status);
 }
 
 bool set_modified(const std::string& path, int64_t time) {

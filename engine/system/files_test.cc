@@ -65,7 +65,7 @@ TEST(names_of_every_language_and_length) {
   CHECK_EQ(content(bench.at(name)), "x");
   CHECK(fs::exists(path_of(bench.at(name))));
   std::set<std::string> names;
-  files::for_each_name(bench.folder.path(), [&](const std::string& found) { names.insert(found); });
+  files::for_each_name(bench.folder.path(), [&](const std::string& entry) { names.insert(entry); });
   CHECK_EQ(names.count(name), 1u);
   CHECK_EQ(names.size(), 3u);  // with . and ..
   std::string deep = bench.folder.path();

@@ -99,9 +99,9 @@ Access access_of(Open how) {
 }
 
 bool is_link(HANDLE file) {
-  FILE_ATTRIBUTE_TAG_INFO found{};
-  return GetFileInformationByHandleEx(file, FileAttributeTagInfo, &found, sizeof found) &&
-         (found.FileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) != 0;
+  FILE_ATTRIBUTE_TAG_INFO tag{};
+  return GetFileInformationByHandleEx(file, FileAttributeTagInfo, &tag, sizeof tag) &&
+         (tag.FileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) != 0;
 }
 
 // Renames to the name of a file that a program has open, whose handles keep that file: the POSIX
@@ -114,12 +114,12 @@ bool replace_open(const std::wstring& from, const std::wstring& to) {
   // Its last member holds one unit: the zero at the name's end.
   std::vector<std::max_align_t> room((sizeof(FILE_RENAME_INFO) + bytes) / sizeof(std::max_align_t) +
                                      1);
-  auto* wanted = reinterpret_cast<FILE_RENAME_INFO*>(room.data());
-  wanted->Flags = FILE_RENAME_FLAG_REPLACE_IF_EXISTS | FILE_RENAME_FLAG_POSIX_SEMANTICS;
-  wanted->FileNameLength = static_cast<DWORD>(bytes);
-  std::memcpy(wanted->FileName, to.c_str(), bytes);
+  auto* rename_info = reinterpret_cast<FILE_RENAME_INFO*>(room.data());
+  rename_info->Flags = FILE_RENAME_FLAG_REPLACE_IF_EXISTS | FILE_RENAME_FLAG_POSIX_SEMANTICS;
+  rename_info->FileNameLength = static_cast<DWORD>(bytes);
+  std::memcpy(rename_info->FileName, to.c_str(), bytes);
   const DWORD size = static_cast<DWORD>(sizeof(FILE_RENAME_INFO) + bytes);
-  const bool done = SetFileInformationByHandle(file, FileRenameInfoEx, wanted, size) != 0;
+  const bool done = SetFileInformationByHandle(file, FileRenameInfoEx, rename_info, size) != 0;
   CloseHandle(file);
   return done;
 }
@@ -138,8 +138,8 @@ bool all_of(Call call, intptr_t handle, Bytes* from, size_t bytes, uint64_t offs
   while (bytes > 0) {
     OVERLAPPED place = at(offset);
     DWORD done = 0;
-    const auto wanted = static_cast<DWORD>(bytes < kMost ? bytes : kMost);
-    if (!call(of(handle), from, wanted, &done, &place)) return failed();
+    const auto size = static_cast<DWORD>(bytes < kMost ? bytes : kMost);
+    if (!call(of(handle), from, size, &done, &place)) return failed();
     if (done == 0) {
       errno = EIO;
       return false;
@@ -176,26 +176,26 @@ void File::close() {
 }
 
 std::optional<Info> File::info() const {
-  BY_HANDLE_FILE_INFORMATION found{};
+  BY_HANDLE_FILE_INFORMATION data{};
   if (GetFileType(of(handle_)) != FILE_TYPE_DISK) {
     errno = EISDIR;
     return std::nullopt;
   }
-  if (!check(GetFileInformationByHandle(of(handle_), &found))) return std::nullopt;
-  if ((found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
+  if (!check(GetFileInformationByHandle(of(handle_), &data))) return std::nullopt;
+  if ((data.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
     errno = EISDIR;
     return std::nullopt;
   }
-  return Info{join(found.nFileSizeHigh, found.nFileSizeLow), nanoseconds(found.ftLastWriteTime)};
+  return Info{join(data.nFileSizeHigh, data.nFileSizeLow), nanoseconds(data.ftLastWriteTime)};
 }
 
 bool File::is_named(const std::string& path) const {
   const File other(path, Open::kRead);
-  BY_HANDLE_FILE_INFORMATION held{}, named{};
-  return other && GetFileInformationByHandle(of(handle_), &held) &&
+  BY_HANDLE_FILE_INFORMATION own{}, named{};
+  return other && GetFileInformationByHandle(of(handle_), &own) &&
          GetFileInformationByHandle(of(other.handle_), &named) &&
-         held.dwVolumeSerialNumber == named.dwVolumeSerialNumber &&
-         held.nFileIndexHigh == named.nFileIndexHigh && held.nFileIndexLow == named.nFileIndexLow;
+         own.dwVolumeSerialNumber == named.dwVolumeSerialNumber &&
+         own.nFileIndexHigh == named.nFileIndexHigh && own.nFileIndexLow == named.nFileIndexLow;
 }
 
 bool File::read_at(void* to, size_t bytes, uint64_t offset) const {
@@ -235,12 +235,12 @@ void File::unlock() {
 }
 
 std::optional<Info> info_of(const std::string& path) {
-  WIN32_FILE_ATTRIBUTE_DATA found{};
-  if (!check(GetFileAttributesExW(wide_path(path).c_str(), GetFileExInfoStandard, &found))) {
+  WIN32_FILE_ATTRIBUTE_DATA data{};
+  if (!check(GetFileAttributesExW(wide_path(path).c_str(), GetFileExInfoStandard, &data))) {
     return std::nullopt;
   }
-  if ((found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0) return std::nullopt;
-  return Info{join(found.nFileSizeHigh, found.nFileSizeLow), nanoseconds(found.ftLastWriteTime)};
+  if ((data.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0) return std::nullopt;
+  return Info{join(data.nFileSizeHigh, data.nFileSizeLow), nanoseconds(data.ftLastWriteTime)};
 }
 
 bool set_modified(const std::string& path, int64_t time) {
@@ -278,12 +278,12 @@ bool can_write_in(const std::string& folder) {
 }
 
 void for_each_name(const std::string& folder, const std::function<void(const std::string&)>& call) {
-  WIN32_FIND_DATAW found{};
-  HANDLE search = FindFirstFileW(wide_path(folder + "/*").c_str(), &found);
+  WIN32_FIND_DATAW entry{};
+  HANDLE search = FindFirstFileW(wide_path(folder + "/*").c_str(), &entry);
   if (search == INVALID_HANDLE_VALUE) return;
   do {
-    call(utf8_of(found.cFileName));
-  } while (FindNextFileW(search, &found));
+    call(utf8_of(entry.cFileName));
+  } while (FindNextFileW(search, &entry));
   FindClose(search);
 }
 

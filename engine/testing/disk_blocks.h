@@ -26,18 +26,18 @@ inline bool save(BlockStore& store, const BlockLabel& label) {
                     [&](void* out) { fill_block(label, out); });
 }
 
-enum class Found { kNothing, kRight, kWrong };
+enum class LoadResult { kNothing, kRight, kWrong };
 
-inline Found load(BlockStore& store, const BlockLabel& label) {
+inline LoadResult load(BlockStore& store, const BlockLabel& label) {
   std::string out(label.block_bytes, '\0');
   if (!store.load(label.key, label.tokens.data(), label.tokens.size(), out.data())) {
-    return Found::kNothing;
+    return LoadResult::kNothing;
   }
-  return out == content_of(label) ? Found::kRight : Found::kWrong;
+  return out == content_of(label) ? LoadResult::kRight : LoadResult::kWrong;
 }
 
 inline bool loads(BlockStore& store, const BlockLabel& label) {
-  return load(store, label) == Found::kRight;
+  return load(store, label) == LoadResult::kRight;
 }
 
 inline std::vector<ChainKey> keys_of(const std::vector<BlockLabel>& labels) {

@@ -26,7 +26,7 @@ class FakeCandidates {
     // The error is a function of the row, so that it does not depend on the batch.
     auto seed = static_cast<uint64_t>(1e6 * std::fabs(static_cast<double>(x[0])));
     RowMaximum best = row_maximum(x, n);
-    found_ = best.valid && uniform(seed, 1) > 0.02 ? static_cast<int64_t>(ids_.size()) : 0;
+    count_ = best.valid && uniform(seed, 1) > 0.02 ? static_cast<int64_t>(ids_.size()) : 0;
     double wrong = 1 + error_ * (2 * uniform(seed, 0) - 1);
     for (int64_t i = 0; i < n; ++i) {
       double distance = static_cast<double>(x[i] - best.value);
@@ -36,14 +36,14 @@ class FakeCandidates {
   }
 
   Candidates view() const {
-    return {ids_.data(), logits_.data(), found_, vocab_, total_, scaled_, error_};
+    return {ids_.data(), logits_.data(), count_, vocab_, total_, scaled_, error_};
   }
   uint64_t bytes() const { return 8 * ids_.size() + 16; }
 
  private:
   std::vector<int32_t> ids_;
   std::vector<float> logits_;
-  int64_t vocab_, found_ = 0;
+  int64_t vocab_, count_ = 0;
   double total_ = 0, scaled_ = 0, error_;
 };
 

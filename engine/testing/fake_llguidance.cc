@@ -54,13 +54,13 @@ using wherry::LlgTokenizerInit;
 FAKE_API const char* llg_get_version() { return "llguidance@1.0.0 fake"; }
 
 FAKE_API LlgTokenizer* llg_new_tokenizer_v2(const LlgTokenizerInit* init, char*, size_t) {
-  auto* made = new LlgTokenizer{{}, init->tok_eos};
+  auto* tokenizer = new LlgTokenizer{{}, init->tok_eos};
   const auto* next = reinterpret_cast<const char*>(init->token_bytes);
   for (uint32_t i = 0; i < init->vocab_size; ++i) {
-    made->tokens.emplace_back(next, init->token_lens[i]);
+    tokenizer->tokens.emplace_back(next, init->token_lens[i]);
     next += init->token_lens[i];
   }
-  return made;
+  return tokenizer;
 }
 
 FAKE_API void llg_free_tokenizer(LlgTokenizer* tokenizer) { delete tokenizer; }
@@ -71,16 +71,16 @@ FAKE_API void llg_constraint_init_set_defaults(LlgMatcherInit* init,
 }
 
 FAKE_API LlgMatcher* llg_new_matcher(const LlgMatcherInit* init, const char*, const char* text) {
-  auto* made = new LlgMatcher{init->tokenizer, {""}, "", {}, ""};
-  if (std::strchr(text, '(') != nullptr) made->error = "no brackets here";
+  auto* matcher = new LlgMatcher{init->tokenizer, {""}, "", {}, ""};
+  if (std::strchr(text, '(') != nullptr) matcher->error = "no brackets here";
   for (const char* c = text; *c != '\0'; ++c) {
     if (*c == '|') {
-      made->texts.emplace_back();
+      matcher->texts.emplace_back();
     } else {
-      made->texts.back() += *c;
+      matcher->texts.back() += *c;
     }
   }
-  return made;
+  return matcher;
 }
 
 FAKE_API LlgMatcher* llg_clone_matcher(const LlgMatcher* matcher) {

@@ -81,7 +81,7 @@ class FakeSession : public Session {
   }
 
   void launch(const Batch& batch, Entry entry) override {
-    asked_.clear();
+    requested_.clear();
     require(flights_.size() < (chains() ? 2u : 1u), "a launch before the last step was collected");
     const bool draws = entry == Entry::kForward || entry == Entry::kDraft;
     require(batch.scales.empty() || (draws && max_candidates() > 0), "scales");
@@ -109,13 +109,13 @@ class FakeSession : public Session {
     if (collected_->entry == Entry::kEncode) return {};
     Rows rows{
         static_cast<int64_t>(collected_->batch.logit_rows.size()), columns(collected_->entry), {}};
-    for (size_t i = 0; i < collected_->made.size(); ++i) {
-      const FakeCandidates& made = collected_->made[i];
-      rows.candidates.push_back(made.view());
+    for (size_t i = 0; i < collected_->candidates.size(); ++i) {
+      const FakeCandidates& candidates = collected_->candidates[i];
+      rows.candidates.push_back(candidates.view());
       if (chains()) rows.candidates.back().chosen = collected_->chosen[i];
-      bytes_read_ += made.bytes();
+      bytes_read_ += candidates.bytes();
     }
-    if (collected_->made.empty() && max_candidates() > 0) {
+    if (collected_->candidates.empty() && max_candidates() > 0) {
       bytes_read_ += collected_->results.size() * sizeof(float);
     }
     return rows;
@@ -125,16 +125,16 @@ class FakeSession : public Session {
     require(i >= 0 && static_cast<size_t>(i) < collected_->batch.logit_rows.size(), "a row");
     const std::vector<float>& scales = collected_->batch.scales;
     require(can_fetch_rows() || scales.empty() || scales[static_cast<size_t>(i)] == 0 ||
-                asked_.count(i) != 0,
+                requested_.count(i) != 0,
             "a row that nobody asked for");
-    if (!collected_->made.empty()) {
+    if (!collected_->candidates.empty()) {
       bytes_read_ += static_cast<uint64_t>(columns(collected_->entry)) * sizeof(float);
     }
     return row_at(*collected_, static_cast<size_t>(i));
   }
 
   bool can_fetch_rows() const override { return !model_.options.asks; }
-  bool request_row(int64_t i) override { return asked_.insert(i).second; }
+  bool request_row(int64_t i) override { return requested_.insert(i).second; }
 
   bool chains() const override { return model_.options.chains; }
   bool draws() const override { return model_.options.draws; }
@@ -159,8 +159,8 @@ class FakeSession : public Session {
     std::memcpy(bytes, page(group, index), page_bytes(group));
   }
   void write_page(int group, int32_t index, const char* bytes) override {
-    std::string held(bytes, page_bytes(group));
-    run_later([=] { std::memcpy(page(group, index), held.data(), held.size()); });
+    std::string copy(bytes, page_bytes(group));
+    run_later([=] { std::memcpy(page(group, index), copy.data(), copy.size()); });
   }
 
  private:
@@ -174,7 +174,7 @@ class FakeSession : public Session {
     Batch batch;
     Entry entry;
     std::vector<float> results;
-    std::vector<FakeCandidates> made;
+    std::vector<FakeCandidates> candidates;
     std::vector<int32_t> chosen;  // [result rows] tokens that the fake device drew
     bool done;
   };
@@ -216,21 +216,23 @@ class FakeSession : public Session {
     flight.results = std::move(results_);
     for (size_t i = 0; i < batch.scales.size(); ++i) {
       const float* row = row_at(flight, i);
-      flight.made.emplace_back(row, columns(flight.entry), model_.options, batch.scales[i]);
+      flight.candidates.emplace_back(row, columns(flight.entry), model_.options, batch.scales[i]);
       if (!chains()) continue;
       Choice choice = i < batch.choices.size() ? batch.choices[i] : Choice();
-      flight.chosen.push_back(choose(row, flight.made.back().view(), batch.scales[i], choice));
+      flight.chosen.push_back(
+          choose(row, flight.candidates.back().view(), batch.scales[i], choice));
     }
   }
 
   // Returns the token that sampling will draw, or sometimes another one, as a wrong draft token
   // would be.
-  int32_t choose(const float* row, const Candidates& made, float scale, const Choice& choice) {
+  int32_t choose(const float* row, const Candidates& candidates, float scale,
+                 const Choice& choice) {
     auto seed = static_cast<uint64_t>(1e6 * std::fabs(static_cast<double>(row[0])));
     bool wrong = uniform(seed, 2) < model_.options.wrong_choices;
-    if (scale == 0 || made.count == 0) return 0;
-    if (wrong) return made.ids[made.count - 1];
-    truncation_.start(row, model_.metadata().vocab_size, made.logits[0], scale, -1);
+    if (scale == 0 || candidates.count == 0) return 0;
+    if (wrong) return candidates.ids[candidates.count - 1];
+    truncation_.start(row, model_.metadata().vocab_size, candidates.logits[0], scale, -1);
     if (choice.top_k > 0) truncation_.top_k(choice.top_k);
     if (choice.top_p < 1) truncation_.top_p(choice.top_p);
     if (choice.min_p > 0) truncation_.min_p(choice.min_p);
@@ -330,9 +332,9 @@ class FakeSession : public Session {
   std::vector<int32_t> read(const Batch& b, size_t g, size_t s, int32_t from, int32_t end) {
     std::vector<int32_t> tokens;
     for (int32_t position = from; position < end; ++position) {
-      const Slot& found = slot(b, g, s, position);
-      require(found.position == position, "the cache lacks a position");
-      tokens.push_back(found.token);
+      const Slot& stored = slot(b, g, s, position);
+      require(stored.position == position, "the cache lacks a position");
+      tokens.push_back(stored.token);
     }
     return tokens;
   }
@@ -343,9 +345,9 @@ class FakeSession : public Session {
     const int32_t position = b.positions[row];
     std::vector<int32_t> tokens;
     for (int32_t i = 0; i <= position; ++i) {
-      const Slot& found = slot(b, 0, s, i);
-      require(found.block_position == i, "the block's cache lacks a position");
-      tokens.push_back(found.block_token);
+      const Slot& stored = slot(b, 0, s, i);
+      require(stored.block_position == i, "the block's cache lacks a position");
+      tokens.push_back(stored.block_token);
     }
     require(slot(b, 0, s, position).hidden == state_after(tokens), "another text's hidden state");
     uint64_t view = view_of(tokens, 0);
@@ -375,7 +377,7 @@ class FakeSession : public Session {
         view ^= splitmix64(view_of(seen, group.window), 1);
       }
     }
-    if (options.whole) {
+    if (options.bidirectional) {
       for (int32_t i = b.query_indptr[s]; i < b.query_indptr[s + 1]; ++i) {
         tokens.push_back(b.tokens[static_cast<size_t>(i)]);
       }
@@ -413,7 +415,7 @@ class FakeSession : public Session {
   std::deque<std::shared_ptr<Flight>> flights_;  // steps that were launched and not collected
   std::shared_ptr<Flight> collected_;            // the last collected step
   std::vector<float> results_;
-  std::set<int64_t> asked_;  // indices of the requested rows
+  std::set<int64_t> requested_;  // indices of the requested rows
   uint64_t bytes_read_ = 0;
   Entry entry_ = Entry::kForward;  // entry of the running step
 };
@@ -426,8 +428,8 @@ Metadata metadata_of(const FakeOptions& options) {
   metadata.context = options.context;
   metadata.page_size = options.page_size;
   metadata.logit_rows = options.logit_rows;
-  metadata.whole = options.whole;
-  if (options.whole) {
+  metadata.bidirectional = options.bidirectional;
+  if (options.bidirectional) {
     metadata.entries = {Entry::kEmbed};
     return metadata;
   }

@@ -85,10 +85,11 @@ std::string TemporaryFolder::write(const std::string& name, const std::string& c
 
 // Runs all tests, or those of one suite or one test: wherry_tests [suite[.test]]
 int main(int argc, char** argv) {
-  std::string wanted = argc > 1 ? argv[1] : "";
+  std::string selected = argc > 1 ? argv[1] : "";
   int ran = 0, failed = 0;
   for (const auto& test : wherry::testing::tests()) {
-    bool chosen = wanted.empty() || wanted == test.suite || wanted == test.suite + "." + test.name;
+    bool chosen =
+        selected.empty() || selected == test.suite || selected == test.suite + "." + test.name;
     if (!chosen) continue;
     ++ran;
     if (!wherry::testing::run(test)) ++failed;

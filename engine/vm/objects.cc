@@ -43,17 +43,17 @@ bool is_archive(const std::string& lib) {
 }
 
 std::vector<std::string_view> archived_files(std::string_view archive) {
-  std::vector<std::string_view> found;
+  std::vector<std::string_view> files;
   while (archive.size() >= kBlock && !is_empty(archive.substr(0, kBlock))) {
     const uint64_t size = octal(archive.substr(kSizeAt, kSizeDigits));
     const char type = archive[kTypeAt];
     archive.remove_prefix(kBlock);
     if (size > archive.size()) refuse("a file is longer than the archive");
-    if (type == '0' || type == '\0') found.push_back(archive.substr(0, size));
+    if (type == '0' || type == '\0') files.push_back(archive.substr(0, size));
     archive.remove_prefix(std::min<size_t>(archive.size(), (size + kBlock - 1) / kBlock * kBlock));
   }
-  if (found.empty()) refuse("it has no files");
-  return found;
+  if (files.empty()) refuse("it has no files");
+  return files;
 }
 
 ffi::Module load_objects(const std::string& lib) {

@@ -25,20 +25,20 @@ const std::string kEnd(1024, '\0');
 TEST(files_of_an_archive) {
   const std::string large(700, 'x');
   const std::string archive = archived("one") + archived("a folder", '5') + archived(large) + kEnd;
-  auto found = archived_files(archive);
-  CHECK_EQ(found.size(), 2U);
-  CHECK(found[0] == "one");
-  CHECK(found[1] == large);
+  auto files = archived_files(archive);
+  CHECK_EQ(files.size(), 2U);
+  CHECK(files[0] == "one");
+  CHECK(files[1] == large);
 }
 
 TEST(a_damaged_archive) {
-  const std::string whole = archived(std::string(600, 'x')) + kEnd;
-  std::string letters = whole;
+  const std::string complete = archived(std::string(600, 'x')) + kEnd;
+  std::string letters = complete;
   letters[130] = 'z';
-  std::string endless = whole;
+  std::string endless = complete;
   endless.replace(124, 11, "77777777777");
   for (const std::string& archive :
-       {std::string(), kEnd, whole.substr(0, 700), letters, endless, std::string(100, 'x')}) {
+       {std::string(), kEnd, complete.substr(0, 700), letters, endless, std::string(100, 'x')}) {
     CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, archived_files(archive)), "is damaged");
   }
 }

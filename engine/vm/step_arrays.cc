@@ -14,9 +14,9 @@ constexpr int64_t kStep = 64;
 
 int64_t aligned(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
 
-ffi::Tensor part(const ffi::Tensor& whole, int64_t begin, int64_t n) {
+ffi::Tensor part(const ffi::Tensor& tensor, int64_t begin, int64_t n) {
   const int64_t stride = 1;
-  return whole.as_strided(ffi::ShapeView(&n, 1), ffi::ShapeView(&stride, 1), begin);
+  return tensor.as_strided(ffi::ShapeView(&n, 1), ffi::ShapeView(&stride, 1), begin);
 }
 
 }  // namespace
@@ -64,9 +64,9 @@ void StepArrays::fill_together(const Batch& batch) {
     joined_.insert(joined_.end(), values.begin(), values.end());
     joined_.resize(static_cast<size_t>(aligned(static_cast<int64_t>(joined_.size()))));
   }
-  ffi::Tensor whole = together_->view(joined_);
+  ffi::Tensor joined = together_->view(joined_);
   for (size_t i = 0; i < fields_.size(); ++i) {
-    views_.push_back(part(whole, begins[i], static_cast<int64_t>(fields_[i].of(batch).size())));
+    views_.push_back(part(joined, begins[i], static_cast<int64_t>(fields_[i].of(batch).size())));
   }
 }
 

@@ -92,11 +92,11 @@ ffi::Optional<ffi::Function> VirtualMachine::find(const std::string& name) const
 }
 
 ffi::Function VirtualMachine::function(const std::string& name) const {
-  auto found = find(name);
-  if (!found.has_value()) {
+  auto match = find(name);
+  if (!match.has_value()) {
     throw Error(WHERRY_INCOMPATIBLE, concat("the library has no function \"", name, "\""));
   }
-  return *found;
+  return *match;
 }
 
 }  // namespace wherry

@@ -11,7 +11,7 @@ namespace wherry {
 namespace {
 
 // Columns of a packed row after its ids and logits; see targets/kernels/gpu/candidates.py.
-enum Tail { kFound, kTotal, kScaledTotal, kValid, kTail };
+enum Tail { kCount, kTotal, kScaledTotal, kValid, kTail };
 constexpr int64_t kHow = 5;  // numbers that describe each choice; see targets/kernels/gpu/choice.py
 
 constexpr DLDataType kFloat32{kDLFloat, 32, 1};
@@ -36,12 +36,12 @@ VmCandidates::VmCandidates(ffi::Function function, ffi::Optional<ffi::Function> 
       choices_(logit_rows * kHow, kFloat32, device) {}
 
 bool VmCandidates::stage(const std::vector<float>& scales, const std::vector<Choice>& choices) {
-  std::vector<float> wanted = scales;
-  std::replace(wanted.begin(), wanted.end(), 0.0f, 1.0f);
-  if (wanted != used_) {  // steps of the same requests have equal scales, so the copy is skipped
+  std::vector<float> nonzero = scales;
+  std::replace(nonzero.begin(), nonzero.end(), 0.0f, 1.0f);
+  if (nonzero != used_) {  // steps of the same requests have equal scales, so the copy is skipped
     used_.clear();
-    device_scales_ = scales_.view(wanted);
-    used_ = std::move(wanted);
+    device_scales_ = scales_.view(nonzero);
+    used_ = std::move(nonzero);
   }
   bool most_likely = std::all_of(choices.begin(), choices.end(),
                                  [](const Choice& choice) { return choice.most_likely(); });
@@ -85,9 +85,9 @@ std::vector<Candidates> VmCandidates::read(const ffi::Tensor& host, int64_t rows
   const bool drawn = host.ndim() == 2 && host.size(1) % 2 != 0;
   const int64_t columns = 2 * count_ + kTail + (drawn ? 1 : 0);
   const std::string has = describe(host.dtype(), shape_of(host));
-  const std::string wanted = describe(kUint32, {rows, columns});
-  if (has != wanted || !host.IsContiguous()) {
-    throw Error(WHERRY_INCOMPATIBLE, concat("candidates returned ", has, ", not ", wanted));
+  const std::string expected = describe(kUint32, {rows, columns});
+  if (has != expected || !host.IsContiguous()) {
+    throw Error(WHERRY_INCOMPATIBLE, concat("candidates returned ", has, ", not ", expected));
   }
   host_ = host;
   const auto* first = reinterpret_cast<const uint32_t*>(bytes_of(host));
@@ -98,8 +98,8 @@ std::vector<Candidates> VmCandidates::read(const ffi::Tensor& host, int64_t rows
     const uint32_t* tail = ids + 2 * count_;
     float* logits = logits_.data() + row * count_;
     std::memcpy(logits, ids + count_, static_cast<size_t>(count_) * sizeof(float));
-    int64_t found = tail[kValid] != 0 ? std::min<int64_t>(tail[kFound], count_) : 0;
-    result.push_back({reinterpret_cast<const int32_t*>(ids), logits, found, vocab_,
+    int64_t count = tail[kValid] != 0 ? std::min<int64_t>(tail[kCount], count_) : 0;
+    result.push_back({reinterpret_cast<const int32_t*>(ids), logits, count, vocab_,
                       as_float(tail[kTotal]), as_float(tail[kScaledTotal]), relative_error_,
                       static_cast<int32_t>(first[chosen_at(host, row)])});
   }

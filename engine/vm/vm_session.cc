@@ -71,7 +71,7 @@ class VmSession : public Session {
     configure_kernel_threads(shared_->threads);
     trimmer_.before_step(batch.tokens.size());
     collected_ = Flight();  // frees the collected step's memory for this step
-    whole_.clear();
+    full_rows_.clear();
     Flight flight;
     flight.launched = true;
     // Two steps in flight use different lanes, so that neither overwrites the other's results.
@@ -79,14 +79,14 @@ class VmSession : public Session {
     if (copies_) copies_->begin();
     flight.rows = static_cast<int64_t>(batch.logit_rows.size());
     flight.entry = entry;
-    StepResults made = start(batch, entry, flight.lane);
-    flight.result = std::move(made.result);
-    flight.packed = std::move(made.packed);
+    StepResults step = start(batch, entry, flight.lane);
+    flight.result = std::move(step.result);
+    flight.packed = std::move(step.packed);
     if (copies_) flight.copied = copies_->finish(flight.packed);
     if (entry != Entry::kEncode) {
       // Our device plugins submit commands only when a call waits for them, or here.
       if (plugin_) plugin_->start(flight.packed.defined() ? flight.packed : flight.result);
-      flight.asked.assign(static_cast<size_t>(flight.rows), !flight.packed.defined());
+      flight.requested.assign(static_cast<size_t>(flight.rows), !flight.packed.defined());
       for (int64_t i = 0; i < flight.rows && !can_fetch_rows() && flight.packed.defined(); ++i) {
         if (batch.scales[static_cast<size_t>(i)] == 0) request_row(flight, i);
       }
@@ -98,7 +98,7 @@ class VmSession : public Session {
     if (!flights_.empty()) {
       collected_ = std::move(flights_.front());
       flights_.pop_front();
-      whole_.clear();
+      full_rows_.clear();
     }
     if (!collected_.launched) throw Error(WHERRY_INTERNAL, "collect without a launch");
     if (collected_.entry == Entry::kEncode) return {};
@@ -121,7 +121,7 @@ class VmSession : public Session {
     if (!is_host(row.device())) {
       row = to_host(row);
       bytes_read_ += ffi::GetDataSize(row);
-      whole_.push_back(row);
+      full_rows_.push_back(row);
     }
     return reinterpret_cast<const float*>(bytes_of(row));
   }
@@ -216,7 +216,7 @@ class VmSession : public Session {
     ffi::Tensor packed;  // candidates of the result rows, if the batch has scales
     Entry entry = Entry::kForward;
     int64_t rows = 0;
-    std::vector<bool> asked;  // whether each result row's whole logits were requested
+    std::vector<bool> requested;  // whether each result row's whole logits were requested
     int lane = 0;
     uint64_t copied = 0;  // the step's number in `copies_`; 0 if there is none
     bool launched = false;
@@ -249,12 +249,12 @@ class VmSession : public Session {
   StepResults run(const Batch& batch, Entry entry, bool drawn) {
     ffi::Any result;
     function_of(entry).CallPacked(arguments_.data(), static_cast<int>(arguments_.size()), &result);
-    StepResults made;
-    if (entry == Entry::kEncode) return made;
-    made.result = std::move(result).cast<ffi::Tensor>();
-    check_result(made.result, entry, static_cast<int64_t>(batch.logit_rows.size()));
-    if (reads_candidates(batch)) made.packed = candidates_->launch(made.result, drawn);
-    return made;
+    StepResults step;
+    if (entry == Entry::kEncode) return step;
+    step.result = std::move(result).cast<ffi::Tensor>();
+    check_result(step.result, entry, static_cast<int64_t>(batch.logit_rows.size()));
+    if (reads_candidates(batch)) step.packed = candidates_->launch(step.result, drawn);
+    return step;
   }
 
   // Copies the arrays to the device, and sets the arguments to their views.
@@ -270,9 +270,9 @@ class VmSession : public Session {
   }
 
   bool request_row(Flight& flight, int64_t i) {
-    if (flight.asked.at(static_cast<size_t>(i))) return false;
+    if (flight.requested.at(static_cast<size_t>(i))) return false;
     plugin_->start(part_of(flight.result, i));
-    flight.asked[static_cast<size_t>(i)] = true;
+    flight.requested[static_cast<size_t>(i)] = true;
     return true;
   }
 
@@ -329,9 +329,10 @@ class VmSession : public Session {
     const bool embeds = entry == Entry::kEmbed && result.ndim() == 2;
     const int64_t columns = embeds ? result.size(1) : shared_->metadata.vocab_size;
     const std::string has = describe(result.dtype(), shape_of(result));
-    const std::string wanted = describe(DLDataType{kDLFloat, 32, 1}, {rows, columns});
-    if (has != wanted || !result.IsContiguous()) {
-      throw Error(WHERRY_INCOMPATIBLE, concat(name_of(entry), " returned ", has, ", not ", wanted));
+    const std::string expected = describe(DLDataType{kDLFloat, 32, 1}, {rows, columns});
+    if (has != expected || !result.IsContiguous()) {
+      throw Error(WHERRY_INCOMPATIBLE,
+                  concat(name_of(entry), " returned ", has, ", not ", expected));
     }
   }
 
@@ -353,21 +354,21 @@ class VmSession : public Session {
   }
 
   std::vector<ffi::Tensor> layers(int group) const {
-    std::vector<ffi::Tensor> found;
+    std::vector<ffi::Tensor> tensors;
     for (const State& state : state_) {
       if (!state.spec->recurrent && state.spec->group == static_cast<size_t>(group)) {
-        found.push_back(state.tensor);
+        tensors.push_back(state.tensor);
       }
     }
-    return found;
+    return tensors;
   }
 
   std::vector<ffi::Tensor> recurrent() const {
-    std::vector<ffi::Tensor> found;
+    std::vector<ffi::Tensor> tensors;
     for (const State& state : state_) {
-      if (state.spec->recurrent) found.push_back(state.tensor);
+      if (state.spec->recurrent) tensors.push_back(state.tensor);
     }
-    return found;
+    return tensors;
   }
 
   static size_t page_of(const ffi::Tensor& layer) {
@@ -391,7 +392,7 @@ class VmSession : public Session {
   std::string no_copies_;               // why opening copies failed; empty if it did not
   std::deque<Flight> flights_;          // steps that were launched and not collected
   Flight collected_;                    // the last collected step
-  std::vector<ffi::Tensor> whole_;      // memory of its fetched rows of logits
+  std::vector<ffi::Tensor> full_rows_;  // memory of its fetched rows of logits
   uint64_t bytes_read_ = 0;
 };
 

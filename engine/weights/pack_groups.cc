@@ -30,9 +30,9 @@ void check_stored(const Metadata& metadata, const TensorCache& cache) {
         continue;
       }
       std::string has = describe(stored->dtype, stored->shape);
-      std::string wanted = describe(spec.dtype, spec.shape);
-      if (spec.pack.empty() && has != wanted) {
-        problems.add(name, " is ", has, "; the library takes ", wanted);
+      std::string expected = describe(spec.dtype, spec.shape);
+      if (spec.pack.empty() && has != expected) {
+        problems.add(name, " is ", has, "; the library takes ", expected);
       }
     }
   }
@@ -51,8 +51,8 @@ std::vector<ffi::Tensor> chosen_results(const PackGroup& group, const Metadata& 
     }
     const ffi::Tensor& tensor = results[static_cast<size_t>(spec.index)];
     std::string has = describe(tensor.dtype(), shape_of(tensor));
-    std::string wanted = describe(spec.dtype, spec.shape);
-    if (has != wanted) problems.add(spec.name, " became ", has, "; the metadata says ", wanted);
+    std::string expected = describe(spec.dtype, spec.shape);
+    if (has != expected) problems.add(spec.name, " became ", has, "; the metadata says ", expected);
     if (!tensor.IsContiguous()) problems.add(spec.name, " is not contiguous");
     chosen.push_back(tensor);
   }

@@ -162,8 +162,8 @@ void PackedWriter::fail(const std::string& path, const char* action) const {
 }
 
 void PackedWriter::fail_full(const char* has) const {
-  const uint64_t wanted = static_cast<uint64_t>(layout_.file_size());
-  throw Error(WHERRY_NO_SPACE, concat("The packed weights take ", megabytes(wanted), ", ",
+  const uint64_t bytes = static_cast<uint64_t>(layout_.file_size());
+  throw Error(WHERRY_NO_SPACE, concat("The packed weights take ", megabytes(bytes), ", ",
                                       text_of(path_of(path_).parent_path()), " ", has, " ",
                                       megabytes(room_), " free"));
 }

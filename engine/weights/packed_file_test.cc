@@ -85,22 +85,22 @@ TEST(a_flip_of_any_byte_that_counts_is_seen) {
   Example example;
   std::string path = packed_path(folder.path(), 7);
   example.write(path, true);
-  const std::string whole = read_file(path);
+  const std::string complete = read_file(path);
   auto usable = [&](const std::string& content) {
     folder.write("packed-0000000000000007.bin", content);
     auto file = example.open(path);
     return file != nullptr && file->intact(2);
   };
   size_t counting = 0;
-  for (size_t i = 0; i < whole.size(); ++i) {
-    std::string damaged = whole;
+  for (size_t i = 0; i < complete.size(); ++i) {
+    std::string damaged = complete;
     damaged[i] = static_cast<char>(damaged[i] ^ 1);
     counting += !usable(damaged);
   }
   CHECK_EQ(counting, 48u + 12 + 5 + 3 * 8);  // header, blocks and checksums; gaps are not written
-  CHECK(!usable(whole.substr(0, whole.size() - 1)));
-  CHECK(!usable(whole + "x"));
-  CHECK(usable(whole));
+  CHECK(!usable(complete.substr(0, complete.size() - 1)));
+  CHECK(!usable(complete + "x"));
+  CHECK(usable(complete));
 }
 
 TEST(a_folder_that_cannot_be_written_is_an_error) {

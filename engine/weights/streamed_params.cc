@@ -21,14 +21,14 @@ StreamedParams::StreamedParams(const Metadata& metadata, const TensorCache& cach
   for (const ParamSpec& spec : metadata.params) {
     if (spec.pack.empty()) ++arrivals_[spec.from[0]].users;
   }
-  for (const auto& [name, arrival] : arrivals_) wanted_.push_back(*cache.find(name));
-  std::sort(wanted_.begin(), wanted_.end(), [](const StoredTensor& a, const StoredTensor& b) {
+  for (const auto& [name, arrival] : arrivals_) required_.push_back(*cache.find(name));
+  std::sort(required_.begin(), required_.end(), [](const StoredTensor& a, const StoredTensor& b) {
     return std::make_pair(a.shard, a.offset) < std::make_pair(b.shard, b.offset);
   });
 }
 
 ffi::Tensor StreamedParams::place(size_t i) {
-  const StoredTensor& stored = wanted_.at(i);
+  const StoredTensor& stored = required_.at(i);
   Arrival& arrival = arrivals_.at(stored.name);
   if (arrival.filled) throw Error(WHERRY_INVALID_ARGUMENT, stored.name + " has come already");
   if (!arrival.tensor.defined()) arrival.tensor = allocate(stored.shape, stored.dtype, device_);
@@ -36,7 +36,7 @@ ffi::Tensor StreamedParams::place(size_t i) {
 }
 
 void StreamedParams::filled(size_t i) {
-  const std::string& name = wanted_.at(i).name;
+  const std::string& name = required_.at(i).name;
   Arrival& arrival = arrivals_.at(name);
   if (arrival.filled) throw Error(WHERRY_INVALID_ARGUMENT, name + " has come already");
   if (!arrival.tensor.defined()) {

@@ -19,10 +19,10 @@ class StreamedParams {
                  PackFunction pack);
 
   // Returns the stored tensors that the library needs, in the order of their bytes.
-  const std::vector<StoredTensor>& wanted() const { return wanted_; }
+  const std::vector<StoredTensor>& required_tensors() const { return required_; }
 
-  // Returns device memory for wanted()[i], which the caller fills; each call returns the same
-  // tensor. The caller widens bytes that are stored as bfloat16 (tensor_cache.h).
+  // Returns device memory for required_tensors()[i], which the caller fills; each call returns the
+  // same tensor. The caller widens bytes that are stored as bfloat16 (tensor_cache.h).
   ffi::Tensor place(size_t i);
 
   // Packs what is complete; call it when tensor `i` is filled. If the tensor was the last input of
@@ -47,7 +47,7 @@ class StreamedParams {
   const Metadata& metadata_;
   const DLDevice device_;
   const PackFunction pack_;
-  std::vector<StoredTensor> wanted_;
+  std::vector<StoredTensor> required_;
   std::vector<PackGroup> waiting_;  // groups whose pack function is yet to run
   std::map<std::string, Arrival> arrivals_;
   std::vector<ffi::Tensor> params_;

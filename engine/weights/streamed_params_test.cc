@@ -56,15 +56,15 @@ struct Example {
 TEST(packs_when_the_last_tensor_is_there) {
   Example example;
   StreamedParams params = example.streamed();
-  CHECK_EQ(params.wanted().size(), 2u);
-  CHECK_EQ(params.wanted()[0].name, "y");  // wanted() is in the order of the tensors' bytes
+  CHECK_EQ(params.required_tensors().size(), 2u);
+  CHECK_EQ(params.required_tensors()[0].name, "y");  // they are in the order of the tensors' bytes
   Example::fill(params, 0, 1, 2);
   CHECK_EQ(example.calls, 0);
   Example::fill(params, 1, 10, 20);
   CHECK_EQ(example.calls, 1);
-  std::vector<ffi::Tensor> made = params.finish();
+  std::vector<ffi::Tensor> tensors = params.finish();
   const float expected[2][2] = {{9, 18}, {1, 2}};
-  for (size_t k = 0; k < 2; ++k) CHECK_EQ(std::memcmp(made[k].data_ptr(), expected[k], 8), 0);
+  for (size_t k = 0; k < 2; ++k) CHECK_EQ(std::memcmp(tensors[k].data_ptr(), expected[k], 8), 0);
 }
 
 TEST(says_what_has_not_come) {

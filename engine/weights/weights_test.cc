@@ -74,12 +74,12 @@ struct Example {
     }
   }
   std::string only_file() const {
-    std::string found;
+    std::string file;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/packed")) {
-      CHECK(found.empty());
-      found = entry.path().string();
+      CHECK(file.empty());
+      file = entry.path().string();
     }
-    return found;
+    return file;
   }
 
   TemporaryFolder folder;
@@ -102,7 +102,7 @@ TEST(the_second_load_maps_the_packed_file) {
   CHECK_EQ(example.calls, 2);
 }
 
-TEST(a_damaged_packed_file_is_made_again) {
+TEST(a_damaged_packed_file_is_packed_again) {
   Example example;
   std::string packed = example.folder.path() + "/packed";
   example.load(packed);
@@ -131,7 +131,7 @@ TEST(a_flip_anywhere_in_the_packed_file_never_reaches_the_weights) {
   }
 }
 
-TEST(what_the_caller_knows_to_be_whole_is_not_read) {
+TEST(what_the_caller_knows_to_be_complete_is_not_read) {
   Example example;
   const std::string packed = example.folder.path() + "/packed";
   example.load(packed);

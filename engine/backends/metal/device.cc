@@ -22,12 +22,12 @@ bool can_blit(size_t from_offset, size_t to_offset, size_t bytes) {
   return (from_offset | to_offset | bytes) % kBlitAlignment == 0;
 }
 
-backends::FoundDevices enumerate() {
+backends::DeviceList enumerate() {
   AutoreleasePool pool;
-  backends::FoundDevices found;
+  backends::DeviceList list;
   Own device(MTLCreateSystemDefaultDevice());
-  if (device) found.devices.push_back(std::make_unique<MetalDevice>(std::move(device)));
-  return found;
+  if (device) list.devices.push_back(std::make_unique<MetalDevice>(std::move(device)));
+  return list;
 }
 
 }  // namespace

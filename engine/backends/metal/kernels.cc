@@ -20,9 +20,9 @@ std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
     kernels[key].call = backends::read_call(reader);
   }
   for (auto n = reader.number<uint64_t>(); n > 0; --n) {
-    auto found = kernels.find(reader.text());
+    auto match = kernels.find(reader.text());
     std::string source = reader.text();
-    if (found != kernels.end()) found->second.source = source;
+    if (match != kernels.end()) match->second.source = source;
   }
   for (const auto& [name, info] : kernels) {
     if (info.source.empty()) TVM_FFI_THROW(ValueError) << "kernel " << name << " has no source";

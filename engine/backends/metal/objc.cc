@@ -5,9 +5,9 @@
 namespace wherry::metal {
 
 Id class_of(const char* name) {
-  Id found = objc_getClass(name);
-  if (found == nullptr) TVM_FFI_THROW(RuntimeError) << "Metal: this system has no class " << name;
-  return found;
+  Id object = objc_getClass(name);
+  if (object == nullptr) TVM_FFI_THROW(RuntimeError) << "Metal: this system has no class " << name;
+  return object;
 }
 
 Id retain(Id object) {

@@ -49,12 +49,12 @@ Id Stream::encoder(Kind kind) {
     if (!commands_) TVM_FFI_THROW(RuntimeError) << "Metal: the queue has no command buffer";
     ++number_;
   }
-  Id made = kind == Kind::kCompute ? metal.compute_encoder(commands_.get())
-                                   : metal.blit_encoder(commands_.get());
-  if (made == nullptr) TVM_FFI_THROW(RuntimeError) << "Metal: the command buffer has no encoder";
-  encoder_ = Own::retained(made);
+  Id encoder = kind == Kind::kCompute ? metal.compute_encoder(commands_.get())
+                                      : metal.blit_encoder(commands_.get());
+  if (encoder == nullptr) TVM_FFI_THROW(RuntimeError) << "Metal: the command buffer has no encoder";
+  encoder_ = Own::retained(encoder);
   kind_ = kind;
-  return made;
+  return encoder;
 }
 
 void Stream::set_pipeline(Id pipeline) {

@@ -116,9 +116,9 @@ std::string name_of(Int status) {
       {-61, "CL_INVALID_BUFFER_SIZE"},
       {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
       {-1001, "CL_PLATFORM_NOT_FOUND_KHR"}};
-  auto found = kNames.find(status);
+  auto match = kNames.find(status);
   std::string number = "(" + std::to_string(status) + ")";
-  return found == kNames.end() ? "status " + number : found->second + (" " + number);
+  return match == kNames.end() ? "status " + number : match->second + (" " + number);
 }
 
 void check(Int status, const char* call) {

@@ -27,9 +27,9 @@ std::vector<Platform> platforms() {
   Int status = cl.GetPlatformIDs(0, nullptr, &count);
   if (status == kPlatformNotFound || count == 0) return {};
   check(status, "clGetPlatformIDs");
-  std::vector<Platform> found(count);
-  check(cl.GetPlatformIDs(count, found.data(), nullptr), "clGetPlatformIDs");
-  return found;
+  std::vector<Platform> platforms(count);
+  check(cl.GetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+  return platforms;
 }
 
 void wait_for(Event done) {
@@ -40,22 +40,22 @@ void wait_for(Event done) {
 
 Memory memory_of(const void* data) { return static_cast<const Buffer*>(data)->memory; }
 
-backends::FoundDevices enumerate() {
-  backends::FoundDevices found;
+backends::DeviceList enumerate() {
+  backends::DeviceList list;
   for (Bits types : {kTypeGpu | kTypeAccelerator, kTypeCpu}) {
     for (Platform platform : platforms()) {
       for (DeviceId id : devices_of(platform, types)) {
         try {
-          found.devices.push_back(std::make_unique<OpenClDevice>(id));
+          list.devices.push_back(std::make_unique<OpenClDevice>(id));
         } catch (const tvm::ffi::Error& error) {
           // A broken driver must not hide the other drivers' devices.
-          found.problems += "\n  " + std::string(error.message());
+          list.problems += "\n  " + std::string(error.message());
         }
       }
     }
-    if (!found.devices.empty()) break;
+    if (!list.devices.empty()) break;
   }
-  return found;
+  return list;
 }
 
 }  // namespace
@@ -67,10 +67,10 @@ size_t Pool::rounded(size_t bytes) {
 }
 
 Buffer* Pool::take(size_t rounded_bytes) {
-  auto found = free_.find(rounded_bytes);
-  if (found == free_.end()) return nullptr;
-  Buffer* buffer = found->second.release();
-  free_.erase(found);
+  auto match = free_.find(rounded_bytes);
+  if (match == free_.end()) return nullptr;
+  Buffer* buffer = match->second.release();
+  free_.erase(match);
   bytes_ -= rounded_bytes;
   return buffer;
 }
@@ -197,9 +197,9 @@ void OpenClDevice::write(const char* host, void* to, size_t to_offset, size_t by
     return;
   }
   Transfer& transfer = next(written_, write_turn_);
-  transfer.held.assign(host, bytes);
-  check(cl.EnqueueWriteBuffer(queue_, memory_of(to), kFalse, to_offset, bytes, transfer.held.data(),
-                              0, nullptr, &transfer.done),
+  transfer.staging.assign(host, bytes);
+  check(cl.EnqueueWriteBuffer(queue_, memory_of(to), kFalse, to_offset, bytes,
+                              transfer.staging.data(), 0, nullptr, &transfer.done),
         "clEnqueueWriteBuffer");
 }
 
@@ -214,9 +214,9 @@ void OpenClDevice::start(const void* from, size_t from_offset, size_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   const Api& cl = Api::get();
   Transfer& transfer = next(fetched_, fetch_turn_);
-  transfer.held.resize(bytes);
+  transfer.staging.resize(bytes);
   check(cl.EnqueueReadBuffer(queue_, memory_of(from), kFalse, from_offset, bytes,
-                             transfer.held.data(), 0, nullptr, &transfer.done),
+                             transfer.staging.data(), 0, nullptr, &transfer.done),
         "clEnqueueReadBuffer");
   transfer.memory = memory_of(from);
   transfer.offset = from_offset;
@@ -231,7 +231,7 @@ bool OpenClDevice::take(const void* from, size_t from_offset, char* host, size_t
     if (!same || transfer.bytes != bytes) continue;
     transfer.memory = nullptr;
     wait_for(std::exchange(transfer.done, nullptr));
-    std::memcpy(host, transfer.held.data(), bytes);
+    std::memcpy(host, transfer.staging.data(), bytes);
     return true;
   }
   return false;

@@ -80,7 +80,7 @@ class OpenClDevice final : public backends::Device {
   struct Transfer {
     Memory memory = nullptr;  // device memory of the copy; null if there is no result to take
     size_t offset = 0, bytes = 0;
-    std::string held;
+    std::string staging;
     Event done = nullptr;  // event of the running copy; null if no copy is running
   };
   // Returns the next transfer in round robin; waits until its copy is done.

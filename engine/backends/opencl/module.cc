@@ -38,12 +38,12 @@ class LaunchedKernel {
 
   // Launches the kernel. args: the kernel's arguments, then an extent for each of its axes.
   void launch(ffi::PackedArgs args) {
-    auto asked = info_.call.extents(name_, args);
+    auto requested = info_.call.extents(name_, args);
     std::array<size_t, 6> extents{};
-    for (size_t i = 0; i < asked.size(); ++i) {
+    for (size_t i = 0; i < requested.size(); ++i) {
       // An empty launch computes nothing, and OpenCL rejects empty ranges.
-      if (asked[i] <= 0) return;
-      extents[i] = static_cast<size_t>(asked[i]);
+      if (requested[i] <= 0) return;
+      extents[i] = static_cast<size_t>(requested[i]);
     }
     std::array<size_t, 3> global{};
     for (size_t i = 0; i < 3; ++i) global[i] = extents[i] * extents[3 + i];
@@ -68,8 +68,8 @@ class LaunchedKernel {
 
  private:
   Kernel kernel_on(int index, const OpenClDevice& device) {
-    auto found = kernels_.find(index);
-    if (found != kernels_.end()) return found->second;
+    auto match = kernels_.find(index);
+    if (match != kernels_.end()) return match->second;
     return kernels_[index] = build_kernel(device, name_, info_.source);
   }
 

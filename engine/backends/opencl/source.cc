@@ -47,10 +47,10 @@ std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
     size_t line_end = code.find('\n', at);
     size_t next = code.find(kMarker, line_end);
     size_t begin = at + sizeof kMarker - 1;
-    auto found = kernels.find(code.substr(begin, line_end - begin));
-    if (found != kernels.end()) {
+    auto match = kernels.find(code.substr(begin, line_end - begin));
+    if (match != kernels.end()) {
       size_t length = next == std::string::npos ? next : next - line_end;
-      found->second.source = without_prototypes(code.substr(line_end, length));
+      match->second.source = without_prototypes(code.substr(line_end, length));
     }
     at = next;
   }

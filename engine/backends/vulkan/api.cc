@@ -39,7 +39,7 @@ void find(Get get, Handle handle, const char* name, F& function) {
   }
 }
 
-bool has_extension(PFN_vkGetInstanceProcAddr get, const char* wanted) {
+bool has_extension(PFN_vkGetInstanceProcAddr get, const char* name) {
   PFN_vkEnumerateInstanceExtensionProperties enumerate = nullptr;
   find(get, VkInstance{}, "vkEnumerateInstanceExtensionProperties", enumerate);
   uint32_t count = 0;
@@ -47,7 +47,7 @@ bool has_extension(PFN_vkGetInstanceProcAddr get, const char* wanted) {
   std::vector<VkExtensionProperties> all(count);
   if (enumerate(nullptr, &count, all.data()) < 0) return false;
   for (const auto& extension : all) {
-    if (std::strcmp(extension.extensionName, wanted) == 0) return true;
+    if (std::strcmp(extension.extensionName, name) == 0) return true;
   }
   return false;
 }
@@ -118,9 +118,9 @@ std::string name_of(VkResult result) {
       {VK_ERROR_INCOMPATIBLE_DRIVER, "VK_ERROR_INCOMPATIBLE_DRIVER"},
       {VK_ERROR_TOO_MANY_OBJECTS, "VK_ERROR_TOO_MANY_OBJECTS"},
       {VK_ERROR_OUT_OF_POOL_MEMORY, "VK_ERROR_OUT_OF_POOL_MEMORY"}};
-  auto found = kNames.find(result);
+  auto match = kNames.find(result);
   std::string number = "(" + std::to_string(result) + ")";
-  return found == kNames.end() ? "result " + number : found->second + (" " + number);
+  return match == kNames.end() ? "result " + number : match->second + (" " + number);
 }
 
 void check(VkResult result, const char* call) {

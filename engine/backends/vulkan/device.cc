@@ -56,12 +56,12 @@ Access access(const void* data, VkDeviceSize offset, VkDeviceSize bytes, bool wr
   return {buffer->block, begin, begin + bytes, written};
 }
 
-backends::FoundDevices enumerate() {
-  backends::FoundDevices found;
+backends::DeviceList enumerate() {
+  backends::DeviceList list;
   for (PhysicalDevice& physical : physical_devices()) {
-    found.devices.push_back(std::make_unique<VulkanDevice>(std::move(physical)));
+    list.devices.push_back(std::make_unique<VulkanDevice>(std::move(physical)));
   }
-  return found;
+  return list;
 }
 
 }  // namespace

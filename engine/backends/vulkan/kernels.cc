@@ -41,14 +41,14 @@ std::vector<Edition> editions_of(const std::string& name, const KernelInfo& info
     editions.push_back({number(0), number(1), number(2), number(3), end, number(4)});
     end += editions.back().bytes;
   }
-  bool whole = editions.empty() || end == info.spirv.size();
+  bool valid = editions.empty() || end == info.spirv.size();
   for (const Edition& edition : editions) {
     uint32_t magic = 0;
-    whole = whole && edition.bytes % 4 == 0 && edition.bytes > sizeof magic;
-    if (whole) std::memcpy(&magic, info.spirv.data() + edition.begin, sizeof magic);
-    whole = whole && magic == kSpirvMagic;
+    valid = valid && edition.bytes % 4 == 0 && edition.bytes > sizeof magic;
+    if (valid) std::memcpy(&magic, info.spirv.data() + edition.begin, sizeof magic);
+    valid = valid && magic == kSpirvMagic;
   }
-  if (!whole) {
+  if (!valid) {
     TVM_FFI_THROW(ValueError) << "kernel " << name << " has editions that are not SPIR-V";
   }
   return editions;

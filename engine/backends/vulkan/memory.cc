@@ -46,7 +46,7 @@ void FreeList::give(VkDeviceSize offset, VkDeviceSize bytes) {
   holes_[offset] = bytes;
 }
 
-bool FreeList::whole() const { return holes_.size() == 1 && holes_.begin()->second == bytes_; }
+bool FreeList::is_empty() const { return holes_.size() == 1 && holes_.begin()->second == bytes_; }
 
 Allocator::Allocator(const PhysicalDevice& physical, VkDevice device, const DeviceFunctions& vk)
     : physical_(physical), device_(device), vk_(vk) {}
@@ -149,7 +149,7 @@ bool Pool::give(Buffer* buffer) {
     if (&shared->block != buffer->block) continue;
     VkDeviceSize units = (buffer->bytes + alignment_ - 1) / alignment_;
     shared->free.give(buffer->offset, units * alignment_);
-    return !shared->free.whole();
+    return !shared->free.is_empty();
   }
   return true;
 }
@@ -157,7 +157,7 @@ bool Pool::give(Buffer* buffer) {
 void Pool::trim() {
   bool kept = false;  // true once one empty block of the usual size is kept for reuse
   auto unused = [&](const std::unique_ptr<Shared>& shared) {
-    if (!shared->free.whole()) return false;
+    if (!shared->free.is_empty()) return false;
     if (!kept && shared->block.bytes == kBlockBytes) {
       kept = true;
       return false;

@@ -36,7 +36,7 @@ class FreeList {
   // Allocates from the smallest hole that fits; returns the offset, or -1 if none fits.
   int64_t take(VkDeviceSize bytes);
   void give(VkDeviceSize offset, VkDeviceSize bytes);
-  bool whole() const;  // whether the whole block is free
+  bool is_empty() const;  // whether the whole block is free
 
  private:
   VkDeviceSize bytes_;

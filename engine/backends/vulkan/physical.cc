@@ -216,12 +216,12 @@ backends::DeviceFacts PhysicalDevice::facts() const {
   return facts;
 }
 
-int PhysicalDevice::memory_type(uint32_t bits, VkMemoryPropertyFlags wanted) const {
+int PhysicalDevice::memory_type(uint32_t bits, VkMemoryPropertyFlags required) const {
   int best = -1;
   VkDeviceSize size = 0;
   for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
     const VkMemoryType& type = memory.memoryTypes[i];
-    bool fits = (bits >> i & 1) != 0 && (type.propertyFlags & wanted) == wanted;
+    bool fits = (bits >> i & 1) != 0 && (type.propertyFlags & required) == required;
     if (fits && memory.memoryHeaps[type.heapIndex].size > size) {
       best = static_cast<int>(i);
       size = memory.memoryHeaps[type.heapIndex].size;

@@ -38,7 +38,7 @@ struct PhysicalDevice {
   backends::DeviceFacts facts() const;
   // Finds the memory type with the wanted properties among those in `bits` that lies in the largest
   // heap; returns the index for VkMemoryAllocateInfo, or -1.
-  int memory_type(uint32_t bits, VkMemoryPropertyFlags wanted) const;
+  int memory_type(uint32_t bits, VkMemoryPropertyFlags required) const;
 };
 
 // The extensions to enable on a device with cooperative matrices.

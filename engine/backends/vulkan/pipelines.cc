@@ -61,11 +61,11 @@ std::string matrix_problem(const std::map<std::string, KernelInfo>& kernels,
 std::string problems_of(const std::string& name, const KernelInfo& info,
                         const PhysicalDevice& device) {
   const VkPhysicalDeviceLimits& limits = device.properties.limits;
-  std::string found;
+  std::string problems;
   auto exceeds = [&](uint64_t has, uint64_t most, const char* what, const char* fix) {
     if (has > most) {
-      found += "\n  kernel " + name + " takes " + count(has, what) + ", the device allows " +
-               std::to_string(most) + ": " + fix;
+      problems += "\n  kernel " + name + " takes " + count(has, what) + ", the device allows " +
+                  std::to_string(most) + ": " + fix;
     }
   };
   const auto& threads = info.threads;
@@ -82,11 +82,11 @@ std::string problems_of(const std::string& name, const KernelInfo& info,
       std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers),
       "tensors", "use --target opencl or cpu");
   if (info.half && !device.half) {
-    found += "\n  kernel " + name +
-             " keeps float16 in memory, which the device cannot (storageBuffer16BitAccess): "
-             "compile with --quant q4f32_1, or use --target opencl";
+    problems += "\n  kernel " + name +
+                " keeps float16 in memory, which the device cannot (storageBuffer16BitAccess): "
+                "compile with --quant q4f32_1, or use --target opencl";
   }
-  return found;
+  return problems;
 }
 
 // Returns the header of a cached file: the identity of device and driver, the data's length and
@@ -172,22 +172,22 @@ void compile(VulkanDevice& device, const std::string& name, const KernelInfo& in
   VkShaderModule shader = VK_NULL_HANDLE;
   check(vk.CreateShaderModule(device.handle(), &code, nullptr, &shader),
         ("vkCreateShaderModule of " + name).c_str());
-  VkComputePipelineCreateInfo whole{};
-  whole.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
-  whole.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  whole.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  whole.stage.module = shader;
-  whole.stage.pName = name.c_str();
-  whole.layout = pipeline.layout;
+  VkComputePipelineCreateInfo create_info{};
+  create_info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  create_info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  create_info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  create_info.stage.module = shader;
+  create_info.stage.pName = name.c_str();
+  create_info.layout = pipeline.layout;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes{};
   if (edition != nullptr) {
     lanes.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
     lanes.requiredSubgroupSize = edition->lanes;
-    whole.stage.pNext = &lanes;
-    whole.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    create_info.stage.pNext = &lanes;
+    create_info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   }
   VkResult result =
-      vk.CreateComputePipelines(device.handle(), cache, 1, &whole, nullptr, &pipeline.handle);
+      vk.CreateComputePipelines(device.handle(), cache, 1, &create_info, nullptr, &pipeline.handle);
   vk.DestroyShaderModule(device.handle(), shader, nullptr);
   check(result, ("vkCreateComputePipelines of " + name).c_str());
 }

@@ -22,10 +22,10 @@ void require_words(const char* what, size_t offset, size_t bytes) {
                             << ": WebGPU copies multiples of " << kWord;
 }
 
-backends::FoundDevices enumerate() {
-  backends::FoundDevices found;
-  found.devices.push_back(std::make_unique<WebGpuDevice>());
-  return found;
+backends::DeviceList enumerate() {
+  backends::DeviceList list;
+  list.devices.push_back(std::make_unique<WebGpuDevice>());
+  return list;
 }
 
 backends::Devices& devices() {
@@ -47,8 +47,8 @@ backends::DeviceFacts WebGpuDevice::facts() const {
 }
 
 void* WebGpuDevice::allocate(size_t bytes) {
-  const size_t whole = bytes == 0 ? kWord : (bytes + kWord - 1) / kWord * kWord;
-  const uint32_t buffer = wherry_gpu_allocate(whole);
+  const size_t rounded_bytes = bytes == 0 ? kWord : (bytes + kWord - 1) / kWord * kWord;
+  const uint32_t buffer = wherry_gpu_allocate(rounded_bytes);
   if (buffer == 0) {
     TVM_FFI_THROW(MemoryError) << "a buffer of " << bytes << " bytes; this browser's device binds "
                                << facts().largest_buffer;
@@ -71,10 +71,10 @@ void WebGpuDevice::write(const char* host, void* to, size_t to_offset, size_t by
     require_words("a write", to_offset, bytes);
     return wherry_gpu_write(host, handle_of(to), to_offset, bytes);
   }
-  std::string whole(host, bytes);  // pads the bytes; the buffer's size was rounded up, too
-  whole.resize((bytes + kWord - 1) / kWord * kWord);
-  require_words("a write", to_offset, whole.size());
-  wherry_gpu_write(whole.data(), handle_of(to), to_offset, whole.size());
+  std::string padded(host, bytes);  // pads the bytes; the buffer's size was rounded up, too
+  padded.resize((bytes + kWord - 1) / kWord * kWord);
+  require_words("a write", to_offset, padded.size());
+  wherry_gpu_write(padded.data(), handle_of(to), to_offset, padded.size());
 }
 
 void WebGpuDevice::read(const void* from, size_t from_offset, char* host, size_t bytes) {

@@ -42,17 +42,17 @@ void write_header(const BlockLabel& label, char* header) {
   std::memcpy(header + sizeof fields, label.tokens.data(), label.tokens.size() * sizeof(int32_t));
 }
 
-bool is_wanted(const files::File& file, const BlockLabel& label, void* out) {
+bool matches(const files::File& file, const BlockLabel& label, void* out) {
   const std::optional<files::Info> info = file.info();
   if (!info || info->bytes != label.file_bytes()) return false;
   size_t header_bytes = label.header_bytes();
-  std::vector<char> found(header_bytes), expected(header_bytes);
-  if (!file.read_at(found.data(), header_bytes, 0)) return false;
+  std::vector<char> header(header_bytes), expected(header_bytes);
+  if (!file.read_at(header.data(), header_bytes, 0)) return false;
   if (!file.read_at(out, label.block_bytes, header_bytes)) return false;
   write_header(label, expected.data());
   uint64_t checksum = checksum_of(expected.data(), header_bytes, out, label.block_bytes);
   std::memcpy(expected.data() + offsetof(Fields, checksum), &checksum, sizeof checksum);
-  return found == expected;
+  return header == expected;
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ void seal_block(const BlockLabel& label, char* file) {
 BlockRead read_block(const std::string& path, const BlockLabel& label, void* out) {
   const files::File file(path, files::Open::kPlain);
   if (!file) return errno == ELOOP ? BlockRead::kRefused : BlockRead::kAbsent;
-  return is_wanted(file, label, out) ? BlockRead::kGood : BlockRead::kRefused;
+  return matches(file, label, out) ? BlockRead::kGood : BlockRead::kRefused;
 }
 
 }  // namespace wherry

@@ -22,10 +22,10 @@ struct Bench {
   std::string file = file_of(label);
   std::string out = std::string(100, '\0');
 
-  BlockRead read(const std::string& content, const BlockLabel& wanted) {
+  BlockRead read(const std::string& content, const BlockLabel& label) {
     std::string path = folder.write("block", content);
-    out.assign(wanted.block_bytes, '\0');
-    return read_block(path, wanted, out.data());
+    out.assign(label.block_bytes, '\0');
+    return read_block(path, label, out.data());
   }
 };
 

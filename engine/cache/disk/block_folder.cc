@@ -54,7 +54,7 @@ void make_folder(const std::string& path) {
 
 int64_t wall_clock() { return files::wall_clock(); }
 
-struct BlockFolder::Found {
+struct BlockFolder::StoredBlock {
   std::string path;
   int64_t time;    // time of the last use, in nanoseconds
   uint64_t bytes;  // bytes allocated on the disk
@@ -136,15 +136,15 @@ void BlockFolder::write(const ChainKey& key, const char* data, size_t bytes, int
 files::File BlockFolder::create_incoming(size_t bytes, std::string* name) {
   static std::atomic<uint64_t> count{0};
   Lock lock(path_);
-  uint64_t wanted = allocated(bytes);
+  uint64_t needed = allocated(bytes);
   std::optional<uint64_t> in_use = lock.number();
-  if (!in_use || *in_use + wanted > max_bytes_) in_use = make_room(wanted);
-  if (*in_use + wanted > max_bytes_) {
-    throw Error(WHERRY_INTERNAL, concat(path_, ": no room for a block of ", wanted,
+  if (!in_use || *in_use + needed > max_bytes_) in_use = make_room(needed);
+  if (*in_use + needed > max_bytes_) {
+    throw Error(WHERRY_INTERNAL, concat(path_, ": no room for a block of ", needed,
                                         " bytes, the limit (\"cache_bytes\") is ", max_bytes_));
   }
-  lock.set_number(*in_use + wanted);
-  bytes_ = *in_use + wanted;
+  lock.set_number(*in_use + needed);
+  bytes_ = *in_use + needed;
   files::File file;
   do {  // tries further names, because processes in two containers may have the same id
     *name = concat(incoming(), "/", files::process_id(), "-", count.fetch_add(1), kIncomingSuffix);
@@ -168,17 +168,17 @@ void BlockFolder::sweep() {
   lock.set_number(bytes_);
 }
 
-uint64_t BlockFolder::make_room(uint64_t wanted) {
+uint64_t BlockFolder::make_room(uint64_t needed) {
   uint64_t total = remove_leftovers();
-  std::vector<Found> blocks = find_blocks();
-  for (const Found& block : blocks) total += block.bytes;
-  if (total + wanted <= max_bytes_ || wanted > max_bytes_) return total;
+  std::vector<StoredBlock> blocks = find_blocks();
+  for (const StoredBlock& block : blocks) total += block.bytes;
+  if (total + needed <= max_bytes_ || needed > max_bytes_) return total;
   // Evicts more than needed, so that walks of the folder are rare.
   uint64_t goal = max_bytes_ - max_bytes_ / 16;
   std::sort(blocks.begin(), blocks.end(),
-            [](const Found& a, const Found& b) { return a.time < b.time; });
-  for (const Found& block : blocks) {
-    if (total + wanted <= goal) break;
+            [](const StoredBlock& a, const StoredBlock& b) { return a.time < b.time; });
+  for (const StoredBlock& block : blocks) {
+    if (total + needed <= goal) break;
     if (!files::remove(block.path) && errno != ENOENT) fail_on(path_, "remove a block in");
     total -= block.bytes;
     ++evicted_;
@@ -203,8 +203,8 @@ uint64_t BlockFolder::remove_leftovers() {
   return total;
 }
 
-std::vector<BlockFolder::Found> BlockFolder::find_blocks() const {
-  std::vector<Found> blocks;
+std::vector<BlockFolder::StoredBlock> BlockFolder::find_blocks() const {
+  std::vector<StoredBlock> blocks;
   files::for_each_name(path_, [&](const std::string& shard) {
     if (shard.size() != 2 || !all_in(shard, "0123456789abcdef")) return;
     files::for_each_name(path_ + "/" + shard, [&](const std::string& name) {

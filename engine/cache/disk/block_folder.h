@@ -58,16 +58,16 @@ class BlockFolder {
 
  private:
   class Lock;
-  struct Found;
+  struct StoredBlock;
 
   std::string file_of(const ChainKey& key) const;
   std::string incoming() const { return path_ + "/incoming"; }
   files::File create_incoming(size_t bytes, std::string* name);  // returns the locked file
-  // Evicts until `wanted` more bytes fit; returns bytes in use.
-  uint64_t make_room(uint64_t wanted);
+  // Evicts until `needed` more bytes fit; returns bytes in use.
+  uint64_t make_room(uint64_t needed);
   // Removes files of killed writers; returns the bytes of files being written.
   uint64_t remove_leftovers();
-  std::vector<Found> find_blocks() const;
+  std::vector<StoredBlock> find_blocks() const;
 
   std::string path_;
   const uint64_t max_bytes_;

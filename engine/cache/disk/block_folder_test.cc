@@ -38,11 +38,11 @@ struct Bench {
   }
   // Returns the digits (a label's index) of the labels whose blocks exist.
   static std::string present(const BlockFolder& folder, const std::vector<BlockLabel>& labels) {
-    std::string found;
+    std::string stored;
     for (size_t i = 0; i < labels.size(); ++i) {
-      if (folder.has(labels[i].key)) found += std::to_string(i);
+      if (folder.has(labels[i].key)) stored += std::to_string(i);
     }
-    return found;
+    return stored;
   }
   std::string make_incoming(const std::string& name, const std::string& content) {
     fs::create_directories(path + "/incoming");
@@ -185,7 +185,7 @@ TEST(leftovers_of_the_dead_go_and_those_of_the_living_count) {
   CHECK_EQ(folder.bytes(), 2 * kAllocated);
 }
 
-TEST(what_is_not_ours_stays) {
+TEST(other_files_stay) {
   Bench bench;
   BlockLabel label = texts(1)[0];
   std::string digits = label.key.hex();
@@ -209,7 +209,7 @@ TEST(what_is_not_ours_stays) {
   CHECK(fs::exists(bench.path + "/" + digits + ".block"));
 }
 
-TEST(a_damaged_count_is_made_anew) {
+TEST(a_damaged_count_is_computed_again) {
   Bench bench;
   std::vector<BlockLabel> labels = texts(3);
   BlockFolder folder(bench.path, 1 << 20);

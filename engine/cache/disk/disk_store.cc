@@ -40,8 +40,8 @@ DiskStore::~DiskStore() {
 bool DiskStore::has(const ChainKey& key) {
   {
     Lock lock(mutex_);
-    auto found = pending_.find(key);
-    if (found != pending_.end() && found->second->filled) return true;
+    auto match = pending_.find(key);
+    if (match != pending_.end() && match->second->filled) return true;
   }
   return folder_.has(key);
 }
@@ -58,9 +58,9 @@ bool DiskStore::load(const ChainKey& key, const int32_t* tokens, size_t n, void*
   BlockLabel label{key, {tokens, tokens + n}, options_.block_bytes};
   {
     Lock lock(mutex_);
-    auto found = pending_.find(key);
-    if (found != pending_.end() && found->second->filled) {
-      const Pending& block = *found->second;
+    auto match = pending_.find(key);
+    if (match != pending_.end() && match->second->filled) {
+      const Pending& block = *match->second;
       if (block.label.tokens != label.tokens) return false;
       std::memcpy(out, block.file.data.get() + label.header_bytes(), label.block_bytes);
       ++stats_.loaded;

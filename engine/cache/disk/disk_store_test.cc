@@ -23,9 +23,9 @@ using testing::chain_of;
 using testing::ChildProcess;
 #endif
 using testing::count_incoming;
-using testing::Found;
 using testing::keys_of;
 using testing::load;
+using testing::LoadResult;
 using testing::loads;
 using testing::options_of;
 using testing::path_of;
@@ -79,7 +79,7 @@ TEST(salt_layout_model_and_adapter_are_kept_apart) {
   for (const ChainRoot& root : roots) {
     BlockLabel label = chain_of(1, 1, 100, root)[0];
     CHECK(!store.has(label.key));
-    CHECK(load(store, label) == Found::kNothing);
+    CHECK(load(store, label) == LoadResult::kNothing);
     CHECK(save(store, label));
     CHECK(loads(store, label));
   }
@@ -111,7 +111,7 @@ TEST(a_damaged_block_is_not_loaded_and_goes) {
     if (i == 0) fs::resize_file(path, 5000);
     if (i == 1) fs::resize_file(path, 0);
     if (i == 2) std::fstream(path, std::ios::in | std::ios::out).seekp(3000).put('\0').put('\1');
-    CHECK(load(store, label) == Found::kNothing);
+    CHECK(load(store, label) == LoadResult::kNothing);
     CHECK(!fs::exists(path));
     CHECK(!store.has(label.key));
   }
@@ -124,7 +124,7 @@ TEST(a_full_queue_drops_without_reading_the_page) {
   options.queue_bytes = 600;
   DiskStore store(options);
   store.flush();
-  FolderLock held(folder.path() + "/lock");  // holding the lock blocks writes
+  FolderLock lock(folder.path() + "/lock");  // holding the lock blocks writes
   std::vector<BlockLabel> chain = chain_of(1, 8, 100);
   int reads = 0;
   for (int i = 0; i < 8; ++i) {
@@ -202,7 +202,7 @@ TEST(a_folder_that_cannot_be_used_turns_the_tier_off) {
     CHECK(!store.has(label.key));
     store.prefetch(&label.key, 1);
     store.touch(&label.key, 1);
-    CHECK(load(store, label) == Found::kNothing);
+    CHECK(load(store, label) == LoadResult::kNothing);
     CHECK(!save(store, label));
     store.flush();
     CHECK_EQ(store.stats().problem, reason);
@@ -265,7 +265,7 @@ TEST(a_limit_on_files_does_not_end_the_process) {
 }
 #endif
 
-TEST(a_store_larger_than_its_limit_is_made_smaller_at_the_start) {
+TEST(a_store_larger_than_its_limit_shrinks_at_the_start) {
   testing::TemporaryFolder folder;
   DiskStoreOptions options = options_of(folder.path(), 3900);
   std::vector<BlockLabel> chain = chain_of(1, 20, 3900);

@@ -19,9 +19,9 @@ using testing::bytes_in;
 using testing::chain_of;
 using testing::ChildProcess;
 using testing::count_incoming;
-using testing::Found;
 using testing::keys_of;
 using testing::load;
+using testing::LoadResult;
 using testing::loads;
 using testing::options_of;
 using testing::path_of;
@@ -83,9 +83,9 @@ void hammer(DiskStore& store, uint64_t seed, int rounds) {
     store.prefetch(keys.data(), keys.size());
     if (random(2) == 0) store.touch(keys.data(), keys.size());
     for (const BlockLabel& label : chain) {
-      Found found = load(store, label);
-      CHECK(found != Found::kWrong);
-      if (found == Found::kNothing) save(store, label);
+      LoadResult result = load(store, label);
+      CHECK(result != LoadResult::kWrong);
+      if (result == LoadResult::kNothing) save(store, label);
     }
     if (random(20) == 0) store.flush();
     if (random(20) == 0) store.stats();

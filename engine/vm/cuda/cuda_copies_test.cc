@@ -34,11 +34,11 @@ struct Late {
       left.pop_front();
     }
   }
-  size_t asked() const { return done + left.size(); }
+  size_t submitted() const { return done + left.size(); }
   int status(const char* call) const { return contexts == 0 ? 201 : fails == call ? 2 : 0; }
   int copy(void* to, const void* from, size_t bytes) {
     left.push_back([=] { std::memcpy(to, from, bytes); });
-    copied = asked();
+    copied = submitted();
     return 0;
   }
 };
@@ -80,7 +80,7 @@ CudaDriver driver_of_late() {
   };
   driver.record_event = [](void* event, void*) {
     if (int status = late->status("record_event")) return status;
-    return late->events.at(event) = late->asked(), 0;
+    return late->events.at(event) = late->submitted(), 0;
   };
   driver.wait_for_event = [](void* event) {
     if (int status = late->status("wait_for_event")) return status;
@@ -90,9 +90,9 @@ CudaDriver driver_of_late() {
 }
 
 ffi::Tensor tensor(std::vector<int32_t> values) {
-  ffi::Tensor made = allocate_host({static_cast<int64_t>(values.size())}, kInt32);
-  std::copy(values.begin(), values.end(), static_cast<int32_t*>(made.data_ptr()));
-  return made;
+  ffi::Tensor result = allocate_host({static_cast<int64_t>(values.size())}, kInt32);
+  std::copy(values.begin(), values.end(), static_cast<int32_t*>(result.data_ptr()));
+  return result;
 }
 std::vector<int32_t> values(const ffi::Tensor& tensor) {
   const auto* first = reinterpret_cast<const int32_t*>(bytes_of(tensor));
@@ -156,7 +156,7 @@ TEST(a_step_is_done_when_it_is_taken) {
   bench.close();
 }
 
-TEST(two_steps_under_way_have_places_of_their_own) {
+TEST(two_steps_in_flight_have_places_of_their_own) {
   Bench bench;
   uint64_t before = bench.launch({0, 1});
   for (int i = 1; i < 20; ++i) {

@@ -26,7 +26,7 @@ void* open_library() { return nullptr; }
 void* symbol_of(void*, const char*) { return nullptr; }
 #endif
 
-CudaDriver found_in(void* library) {
+CudaDriver driver_from(void* library) {
   CudaDriver driver{};
   std::string missing;
   auto find = [&](auto& function, const char* name) {
@@ -73,7 +73,7 @@ void CudaDriver::check(int status, const char* function) const {
 const CudaDriver* cuda_driver() {
   static void* const library = open_library();  // the library is never closed
   if (library == nullptr) return nullptr;
-  static const CudaDriver driver = found_in(library);
+  static const CudaDriver driver = driver_from(library);
   return &driver;
 }
 

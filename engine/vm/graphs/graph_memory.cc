@@ -39,10 +39,10 @@ void GraphMemory::install() {
   static std::once_flag once;
   std::call_once(once, [] {
     ffi::Function otherwise = ffi::Function::GetGlobalRequired(kAllocate);
-    auto ours = [otherwise](ffi::PackedArgs args, ffi::Any* result) {
+    auto replacement = [otherwise](ffi::PackedArgs args, ffi::Any* result) {
       allocate(otherwise, args, result);
     };
-    ffi::Function::SetGlobal(kAllocate, ffi::Function::FromPacked(ours), /*override=*/true);
+    ffi::Function::SetGlobal(kAllocate, ffi::Function::FromPacked(replacement), /*override=*/true);
   });
 }
 

@@ -21,9 +21,9 @@ Batch with_rounded_pages(const Batch& batch, const std::vector<int64_t>& most) {
   for (size_t group = 0; group < rounded.pages.size(); ++group) {
     PageTable& table = rounded.pages[group];
     const auto pages = static_cast<int64_t>(table.ids.size());
-    const int64_t wanted = std::max(pages, std::min(rounded_pages(pages), most[group]));
-    table.ids.resize(static_cast<size_t>(wanted), -1);
-    table.indptr.back() = static_cast<int32_t>(wanted);
+    const int64_t entries = std::max(pages, std::min(rounded_pages(pages), most[group]));
+    table.ids.resize(static_cast<size_t>(entries), -1);
+    table.indptr.back() = static_cast<int32_t>(entries);
   }
   return rounded;
 }

@@ -55,12 +55,12 @@ TEST(the_last_sequence_owns_what_nobody_reads) {
 
 TEST(steps_of_other_sizes_have_other_keys) {
   const StepGraphs::Key key = key_of(batch_of({3, 20}), false);
-  Batch longer = batch_of({3, 21}), more = batch_of({3, 19, 1}), asked = batch_of({3, 20});
-  asked.scales = {1, 1};
+  Batch longer = batch_of({3, 21}), more = batch_of({3, 19, 1}), scaled = batch_of({3, 20});
+  scaled.scales = {1, 1};
   CHECK(key == key_of(batch_of({20, 3}), false));
   CHECK(key != key_of(longer, false));
   CHECK(key != key_of(more, false));
-  CHECK(key != key_of(asked, false));
+  CHECK(key != key_of(scaled, false));
   CHECK(key != key_of(batch_of({3, 20}), true));
   CHECK(key_of(with_rounded_pages(batch_of({3, 20}), {99}), false) ==
         key_of(with_rounded_pages(longer, {99}), false));

@@ -42,11 +42,11 @@ size_t StepGraphs::captured() const {
 }
 
 StepGraphs::Graph* StepGraphs::find(int lane, const Key& key) {
-  auto found = std::find_if(graphs_.begin(), graphs_.end(), [&](const Graph& graph) {
+  auto match = std::find_if(graphs_.begin(), graphs_.end(), [&](const Graph& graph) {
     return graph.lane == lane && graph.key == key;
   });
-  if (found != graphs_.end()) {
-    graphs_.splice(graphs_.begin(), graphs_, found);
+  if (match != graphs_.end()) {
+    graphs_.splice(graphs_.begin(), graphs_, match);
     return &graphs_.front();
   }
   if (graphs_.size() == kMost) graphs_.pop_back();

@@ -116,7 +116,7 @@ TEST(keys_have_graphs_of_their_own) {
   CHECK_EQ(bench.graphs.replayed(), 6u);
 }
 
-TEST(a_key_that_forgets_a_size_is_found) {
+TEST(a_key_that_forgets_a_size_is_detected) {
   Bench bench;
   for (int64_t p : {16, 16, 32, 32, 48}) {
     bench.p = p;
@@ -158,7 +158,7 @@ TEST(a_step_that_fails_is_not_the_graphs_fault) {
   }
 }
 
-TEST(memory_from_elsewhere_is_found) {
+TEST(memory_from_elsewhere_is_detected) {
   Bench bench;
   ffi::Tensor own = allocate_host({1}, kInt64);
   auto call = [&] {
