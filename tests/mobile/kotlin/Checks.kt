@@ -37,7 +37,7 @@ import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.jsonPrimitive
 
 private val NEW = Settings(maxTokens = 24, temperature = 0.0)
-private const val ASKED = "Tell me a story about a fox."
+private const val STORY_PROMPT = "Tell me a story about a fox."
 private const val BEGUN = "Once upon a time"
 
 /** As one request differs from another; test_kotlin.py has the same. */
@@ -68,41 +68,41 @@ private class Checks(val folder: File, val more: JsonObject) {
     private suspend fun answers(engine: MLCEngine, request: JsonObject): JsonElement {
         val chat = "messages" in request
         val streamed = request["stream"]?.jsonPrimitive?.boolean ?: false
-        val asked = Request.of(request.toString())
-        val found = mutableListOf<JsonElement>()
+        val typed = Request.of(request.toString())
+        val answers = mutableListOf<JsonElement>()
         try {
             if ("query" in request) {
-                found += engine.rerank(asked).json
+                answers += engine.rerank(typed).json
             } else if ("task" in request) {
-                found += engine.classify(asked).json
+                answers += engine.classify(typed).json
             } else if ("input" in request) {
-                found += engine.embed(asked).json
+                answers += engine.embed(typed).json
             } else if (streamed) {
-                val flow = if (chat) engine.chat.completions.stream(asked) else engine.completions.stream(asked)
-                flow.collect { found += it.json }
+                val flow = if (chat) engine.chat.completions.stream(typed) else engine.completions.stream(typed)
+                flow.collect { answers += it.json }
             } else {
-                val whole = if (chat) engine.chat.completions.create(asked) else engine.completions.create(asked)
-                found += whole.json
+                val answer = if (chat) engine.chat.completions.create(typed) else engine.completions.create(typed)
+                answers += answer.json
             }
         } catch (e: RequestException) {
             val fields = mapOf("message" to e.message, "type" to e.type, "param" to e.param, "code" to e.code)
-            found += JsonObject(mapOf("error" to JsonObject(fields.mapValues { JsonPrimitive(it.value) })))
+            answers += JsonObject(mapOf("error" to JsonObject(fields.mapValues { JsonPrimitive(it.value) })))
         }
-        return JsonArray(found)
+        return JsonArray(answers)
     }
 
     /** Greedy answers of both protocols, whole and in pieces, as an app asks for them. */
     suspend fun answers(): JsonElement = load().use { engine ->
-        val chat = listOf(Message.user(ASKED))
+        val chat = listOf(Message.user(STORY_PROMPT))
         val pieces = engine.completions.stream(BEGUN, NEW).toList()
-        val found = mapOf(
+        val texts = mapOf(
             "text" to engine.completions.create(BEGUN, NEW).text,
             "streamed" to pieces.joinToString("") { it.text },
             "finish" to pieces.last().finishReason,
             "chat" to engine.chat.completions.create(chat, NEW).text,
             "chat_streamed" to engine.chat.completions.stream(chat, NEW).fold("") { t, c -> t + c.text },
         )
-        JsonObject(found.mapValues { (_, value) -> JsonPrimitive(value) })
+        JsonObject(texts.mapValues { (_, value) -> JsonPrimitive(value) })
     }
 
     /** 16 coroutines at once, on as many threads as there are, and each alone. */
@@ -155,7 +155,7 @@ private class Checks(val folder: File, val more: JsonObject) {
             JsonPrimitive("${e::class.simpleName}: ${e.message}")
         }
         val engine = load()
-        val found = mutableMapOf(
+        val thrownBy = mutableMapOf(
             "no_folder" to thrown { MLCEngine.load(File("/none"), options).close() },
             "damaged" to thrown { MLCEngine.load(File(damaged), options).close() },
             "no_option" to thrown { load(EngineOptions(more = mapOf("colour" to JsonNull))).close() },
@@ -176,12 +176,12 @@ private class Checks(val folder: File, val more: JsonObject) {
             val running = async { thrown { engine.completions.create(BEGUN, LONG) } }
             while (engine.stats().pagesFree == engine.stats().pagesTotal) delay(5)
             engine.close()
-            found["closed_while"] = running.await()
+            thrownBy["closed_while"] = running.await()
         }
         engine.close()
-        found["closed"] = thrown { engine.completions.create(BEGUN, NEW) }
-        found["closed_stats"] = thrown { engine.stats() }
-        return JsonObject(found)
+        thrownBy["closed"] = thrown { engine.completions.create(BEGUN, NEW) }
+        thrownBy["closed_stats"] = thrown { engine.stats() }
+        return JsonObject(thrownBy)
     }
 
     /** Closed by who collects on the engine's own thread, where nothing may wait. */
@@ -194,7 +194,7 @@ private class Checks(val folder: File, val more: JsonObject) {
     }
 
     /** Answers that are held to a form, or the code of the error where the library has no grammars. */
-    suspend fun held(): JsonElement = load().use { engine ->
+    suspend fun constrained(): JsonElement = load().use { engine ->
         val answer = JsonObject(mapOf("const" to JsonPrimitive(42)))
         val formats = listOf(
             ResponseFormat.jsonSchema(answer),
@@ -205,7 +205,7 @@ private class Checks(val folder: File, val more: JsonObject) {
             formats.map { format ->
                 val settings = Settings(maxTokens = 24, responseFormat = format, toolChoice = ToolChoice.NONE)
                 try {
-                    JsonPrimitive(engine.chat.completions.create(listOf(Message.user(ASKED)), settings).text)
+                    JsonPrimitive(engine.chat.completions.create(listOf(Message.user(STORY_PROMPT)), settings).text)
                 } catch (e: RequestException) {
                     JsonPrimitive(e.code)
                 }
@@ -245,16 +245,16 @@ private class Checks(val folder: File, val more: JsonObject) {
             val own = EngineOptions(more = more, memory = memory.toLong(), checkMemory = false)
             val plan = checkNotNull(MLCEngine.plan(folder, own))
             val tokens = load(own).use { it.stats().json.run { count("pages_total") * count("page_size") } }
-            val told = listOf(plan.total, plan.least, plan.cache, tokens).map { JsonPrimitive(it) }
-            JsonArray(told + JsonPrimitive(plan.fits))
+            val numbers = listOf(plan.total, plan.least, plan.cache, tokens).map { JsonPrimitive(it) }
+            JsonArray(numbers + JsonPrimitive(plan.fits))
         },
     )
 
     /** The plan of a folder of which only the manifest is read. */
     fun plan(path: String): JsonElement {
         val plan = checkNotNull(MLCEngine.plan(File(path), EngineOptions(memory = 1_000_000_000)))
-        val told = listOf(plan.state, plan.cache, plan.least, plan.total)
-        return JsonArray(told.map { JsonPrimitive(it) })
+        val numbers = listOf(plan.state, plan.cache, plan.least, plan.total)
+        return JsonArray(numbers.map { JsonPrimitive(it) })
     }
 
     private fun JsonObject.count(name: String) = getValue(name).jsonPrimitive.content.toLong()
@@ -268,7 +268,7 @@ private class Checks(val folder: File, val more: JsonObject) {
             "cancelling" -> cancelling()
             "errors" -> errors(argument)
             "closing" -> closing()
-            "held" -> held()
+            "held" -> constrained()
             "device" -> device()
             "plans" -> plans(argument)
             "plan" -> plan(argument)
@@ -294,7 +294,7 @@ private class Checks(val folder: File, val more: JsonObject) {
 fun main(arguments: Array<String>) {
     val more = Json.parseToJsonElement(arguments[1]).jsonObject
     val checks = Checks(File(arguments[0]), more)
-    val found = runBlocking { arguments.drop(2).associate { it.substringBefore(":") to checks.run(it) } }
-    println(JsonObject(found))
+    val results = runBlocking { arguments.drop(2).associate { it.substringBefore(":") to checks.run(it) } }
+    println(JsonObject(results))
     exitProcess(0)
 }

@@ -27,7 +27,7 @@ private suspend fun thrown(what: suspend () -> Unit): JsonElement = try {
     JsonPrimitive("${e::class.simpleName} $status: ${e.message}")
 }
 
-private suspend fun found(case: String, url: String, folder: File): JsonElement = when (case) {
+private suspend fun outcome(case: String, url: String, folder: File): JsonElement = when (case) {
     "future" -> {
         Models.downloadAsync(url, folder, KEY).get(30, TimeUnit.SECONDS)
         JsonPrimitive(folder.isDirectory)
@@ -53,7 +53,7 @@ fun main(arguments: Array<String>) {
     val said = runBlocking {
         arguments.drop(1).associate {
             val (case, url) = it.split("=", limit = 2)
-            case to found(case, url, File(arguments[0], case))
+            case to outcome(case, url, File(arguments[0], case))
         }
     }
     println(JsonObject(said))

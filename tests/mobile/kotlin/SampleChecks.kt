@@ -11,7 +11,7 @@ private fun kind(style: SpanStyle) = when {
 }
 
 fun main(arguments: Array<String>) {
-    val made = markdown(arguments[0])
-    val spans = made.spans.map { (style, from, to) -> "${kind(style)}:${made.text.substring(from, to)}" }
-    println(JsonArray(listOf(JsonPrimitive(made.text), JsonArray(spans.map(::JsonPrimitive)))))
+    val styled = markdown(arguments[0])
+    val spans = styled.spans.map { (style, from, to) -> "${kind(style)}:${styled.text.substring(from, to)}" }
+    println(JsonArray(listOf(JsonPrimitive(styled.text), JsonArray(spans.map(::JsonPrimitive)))))
 }

@@ -19,12 +19,12 @@ import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.jsonObject
 
-private const val ASKED = "Tell me a story about a fox."
+private const val STORY_PROMPT = "Tell me a story about a fox."
 private const val BRIEF = "You tell stories."
 private val NEW = Settings(maxTokens = 12, temperature = 0.0)
 
 private class SessionChecks(val engine: MLCEngine) {
-    private fun json(vararg found: Pair<String, Any?>) = JsonObject(found.associate { (k, v) -> k to element(v) })
+    private fun json(vararg fields: Pair<String, Any?>) = JsonObject(fields.associate { (k, v) -> k to element(v) })
 
     private fun element(value: Any?): JsonElement = when (value) {
         is JsonElement -> value
@@ -38,7 +38,7 @@ private class SessionChecks(val engine: MLCEngine) {
     /** Two turns, whole and streamed, and the same after a part was taken back. */
     suspend fun turns(): JsonElement {
         val session = ChatSession(engine, BRIEF, settings = NEW)
-        val first = session.send(ASKED)
+        val first = session.send(STORY_PROMPT)
         val streamed = session.stream("And a bear?").toList().joinToString("") { it.text }
         val said = session.messages
         val undone = session.undo()
@@ -64,7 +64,7 @@ private class SessionChecks(val engine: MLCEngine) {
     /** What a message that cannot be sent, and a reader who stops, leave behind. */
     suspend fun stopped(): JsonElement {
         val session = ChatSession(engine, settings = NEW)
-        session.send(ASKED)
+        session.send(STORY_PROMPT)
         val refused = try {
             session.send("a fox ".repeat(4000))
             null
@@ -86,13 +86,13 @@ private class SessionChecks(val engine: MLCEngine) {
             "rain"
         }
         val broken = Tool("broken", "Fails") { error("no network") }
-        val found = listOf(weather, broken).map { tool ->
+        val turns = listOf(weather, broken).map { tool ->
             val settings = Settings(60, 0.0, toolChoice = ToolChoice.function(tool.name))
             val session = ChatSession(engine, tools = listOf(weather, broken), settings = settings, maxToolRounds = 1)
             val last = session.send("Do I need an umbrella?")
             listOf(session.messages, last.finishReason)
         }
-        return json("given" to given, "weather" to found[0], "broken" to found[1])
+        return json("given" to given, "weather" to turns[0], "broken" to turns[1])
     }
 
     /** Cached tokens of a turn after its beginning was computed ahead. */
@@ -100,7 +100,7 @@ private class SessionChecks(val engine: MLCEngine) {
         val session = ChatSession(engine, "You tell stories of a fox who meets a bear. ".repeat(8), settings = NEW)
         engine.trim()
         session.prewarm()
-        val usage = session.send(ASKED).usage!!.json
+        val usage = session.send(STORY_PROMPT).usage!!.json
         return json("usage" to usage, "said" to session.messages.size)
     }
 
@@ -115,11 +115,11 @@ private class SessionChecks(val engine: MLCEngine) {
 
 fun main(arguments: Array<String>) {
     val more = Json.parseToJsonElement(arguments[1]).jsonObject
-    val found = runBlocking {
+    val results = runBlocking {
         val engine = MLCEngine.load(File(arguments[0]), EngineOptions(context = 512, more = more))
         val checks = SessionChecks(engine)
         arguments.drop(2).associateWith { checks.run(it) }.also { engine.shutdown() }
     }
-    println(JsonObject(found))
+    println(JsonObject(results))
     exitProcess(0)
 }

@@ -77,15 +77,15 @@ fun schemas(): JsonElement = JsonObject(
 
 /** A fox as the model writes it, one that is cut off, or the code where the library has no grammars. */
 suspend fun typed(engine: MLCEngine): JsonElement {
-    val asked = listOf(Message.user("Tell me of a fox."))
-    val found = try {
-        val fox = engine.chat.completions.parse<Fox>(asked, Settings(maxTokens = 64, temperature = 0.0))
+    val messages = listOf(Message.user("Tell me of a fox."))
+    val parsed = try {
+        val fox = engine.chat.completions.parse<Fox>(messages, Settings(maxTokens = 64, temperature = 0.0))
         Json.encodeToString(fox)
     } catch (e: RequestException) {
         e.code
     }
     val cut = try {
-        engine.chat.completions.parse<Fox>(asked, Settings(maxTokens = 2))
+        engine.chat.completions.parse<Fox>(messages, Settings(maxTokens = 2))
         "whole"
     } catch (e: UnreadableAnswerException) {
         e.message
@@ -93,8 +93,8 @@ suspend fun typed(engine: MLCEngine): JsonElement {
         e.code
     }
     val tool = Tool.of<Fox>("pet", "Pets a fox") { "a ${it.colour} one" }
-    val told = listOf(found, cut, tool.parameters.toString()).map { JsonPrimitive(it) }
-    return JsonArray(told)
+    val texts = listOf(parsed, cut, tool.parameters.toString()).map { JsonPrimitive(it) }
+    return JsonArray(texts)
 }
 
 /** A text with and without a limit of threads, and the error of a wrong one. */
@@ -121,12 +121,12 @@ suspend fun numbers(engine: MLCEngine): JsonElement {
     val ranking = engine.rerank("w7 w9", listOf("w20 w21", "w7 w9 w12"), VectorSettings(topN = 1))
     val rows = listOf(vectors[0], plain[0]).map { row -> JsonArray(row.map { JsonPrimitive(it) }) }
     val best = ranking.results.single()
-    val told = listOf(JsonPrimitive(best.index), JsonPrimitive(best.score), JsonPrimitive(best.text))
+    val hit = listOf(JsonPrimitive(best.index), JsonPrimitive(best.score), JsonPrimitive(best.text))
     val refused = try {
         engine.classify(texts)
         "nothing"
     } catch (e: RequestException) {
         e.code
     }
-    return JsonArray(rows + told + JsonPrimitive(refused))
+    return JsonArray(rows + hit + JsonPrimitive(refused))
 }

@@ -61,11 +61,11 @@ private suspend fun runOnce(
         return shown(download.state.first())
     }
     val seen = mutableListOf(see(WorkInfo.State.ENQUEUED), see(WorkInfo.State.RUNNING))
-    var told = NOTHING
+    var progress = NOTHING
     val maker = request.worker.getConstructor(Context::class.java, WorkerParameters::class.java)
-    val worker = maker.newInstance(context, WorkerParameters(request.input) { told = it })
+    val worker = maker.newInstance(context, WorkerParameters(request.input) { progress = it })
     val result = (worker as CoroutineWorker).doWork()
-    if (told !== NOTHING) seen += see(WorkInfo.State.RUNNING, told)
+    if (progress !== NOTHING) seen += see(WorkInfo.State.RUNNING, progress)
     seen += when (result) {
         is Result.Success -> see(WorkInfo.State.SUCCEEDED)
         is Result.Retry -> "again"
@@ -74,7 +74,7 @@ private suspend fun runOnce(
     return seen
 }
 
-private fun found(case: String, url: String, folder: File): JsonArray = runBlocking {
+private fun events(case: String, url: String, folder: File): JsonArray = runBlocking {
     val context = Files(folder)
     val manager = WorkManager.getInstance(context)
     manager.infos.value = emptyList()
@@ -95,7 +95,7 @@ fun main(arguments: Array<String>) {
     val folder = File(arguments[0])
     val said = arguments.drop(1).associate {
         val (case, url) = it.split("=", limit = 2)
-        case to found(case, url, folder)
+        case to events(case, url, folder)
     }
     val odd = try {
         "${BackgroundDownload(Files(folder), "../x").folder}"

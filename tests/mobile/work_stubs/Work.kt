@@ -67,12 +67,12 @@ class OneTimeWorkRequest(
     }
 }
 
-class WorkerParameters(val input: Data, val told: (Data) -> Unit)
+class WorkerParameters(val input: Data, val report: (Data) -> Unit)
 
 abstract class ListenableWorker(val applicationContext: Context, private val parameters: WorkerParameters) {
     val inputData: Data get() = parameters.input
 
-    protected fun tell(data: Data) = parameters.told(data)
+    protected fun tell(data: Data) = parameters.report(data)
 
     sealed class Result {
         class Success : Result()

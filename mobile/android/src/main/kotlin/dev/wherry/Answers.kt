@@ -145,18 +145,18 @@ internal fun answers(app: App, request: JsonObject): Flow<JsonObject> = flow {
  */
 private fun utf8(json: JsonObject): ByteArray {
     val text = json.toString()
-    val made = StringBuilder(text.length)
+    val escaped = StringBuilder(text.length)
     var at = 0
     while (at < text.length) {
         val unit = text[at++]
         val paired = unit.isHighSurrogate() && at < text.length && text[at].isLowSurrogate()
         when {
-            paired -> made.append(unit).append(text[at++])
-            unit.isSurrogate() -> made.append("\\u").append(unit.code.toString(HEXADECIMAL))
-            else -> made.append(unit)
+            paired -> escaped.append(unit).append(text[at++])
+            unit.isSurrogate() -> escaped.append("\\u").append(unit.code.toString(HEXADECIMAL))
+            else -> escaped.append(unit)
         }
     }
-    return made.toString().encodeToByteArray()
+    return escaped.toString().encodeToByteArray()
 }
 
 private const val HEXADECIMAL = 16

@@ -144,13 +144,13 @@ public class ChatSession @JvmOverloads constructor(
 
     private fun request(messages: List<Message>, mayCall: Boolean): JsonObject {
         val opening = system?.let { listOf(Message.system(it)) }.orEmpty()
-        val made = settings.json.toMutableMap()
-        val offered = (made["tools"] as? JsonArray).orEmpty() + tools.values.map { it.json }
-        if (offered.isNotEmpty()) made["tools"] = JsonArray(offered)
-        if (offered.isNotEmpty() && !mayCall) made["tool_choice"] = ToolChoice.NONE.json
-        made.putIfAbsent("truncation", JsonPrimitive("auto"))
-        made["messages"] = JsonArray((opening + messages).map(Message::json))
-        return JsonObject(made)
+        val fields = settings.json.toMutableMap()
+        val offered = (fields["tools"] as? JsonArray).orEmpty() + tools.values.map { it.json }
+        if (offered.isNotEmpty()) fields["tools"] = JsonArray(offered)
+        if (offered.isNotEmpty() && !mayCall) fields["tool_choice"] = ToolChoice.NONE.json
+        fields.putIfAbsent("truncation", JsonPrimitive("auto"))
+        fields["messages"] = JsonArray((opening + messages).map(Message::json))
+        return JsonObject(fields)
     }
 
     private fun add(vararg messages: Message) {

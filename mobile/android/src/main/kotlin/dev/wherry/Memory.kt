@@ -57,10 +57,10 @@ internal fun planOf(manifest: JsonObject, options: JsonObject, available: Long?)
     val perToken = if (slot > 0) page + page / SNAPSHOT_PART else page
     val fixed = weights + workspace + state
     val least = perToken * (options.long("context") ?: minOf(context, SHORT_CONVERSATION))
-    val wanted = perToken * (options.long("kv_tokens") ?: (sequences * context))
+    val cache = perToken * (options.long("kv_tokens") ?: (sequences * context))
     val room = available?.let { (it - fixed) / 2 } ?: Long.MAX_VALUE
     val most = options.long("kv_memory") ?: maxOf(room, least)
-    return MemoryPlan(weights, workspace, state, minOf(wanted, most), fixed + least, available)
+    return MemoryPlan(weights, workspace, state, minOf(cache, most), fixed + least, available)
 }
 
 /** Returns the bytes that programs can still allocate before the system ends one; null: unknown. */

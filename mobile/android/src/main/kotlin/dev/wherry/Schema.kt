@@ -23,7 +23,7 @@ import kotlinx.serialization.json.JsonPrimitive
  *
  * @throws InvalidArgumentException a part of the class has no schema, such as a contextual serializer
  */
-public fun jsonSchema(descriptor: SerialDescriptor): JsonObject = SchemaWriter().whole(descriptor)
+public fun jsonSchema(descriptor: SerialDescriptor): JsonObject = SchemaWriter().complete(descriptor)
 
 /** Reads an answer that was constrained to the schema of a class. */
 internal fun <T> decoded(serializer: DeserializationStrategy<T>, text: String): T = try {
@@ -51,16 +51,16 @@ private class SchemaWriter {
     private val open = mutableListOf<String>() // classes that are being written
     private val defined = mutableMapOf<String, JsonObject?>() // those that contain themselves
 
-    fun whole(descriptor: SerialDescriptor): JsonObject {
-        val made = of(descriptor)
-        if (defined.isEmpty()) return made
-        return JsonObject(made + ("\$defs" to JsonObject(defined.mapValues { checkNotNull(it.value) })))
+    fun complete(descriptor: SerialDescriptor): JsonObject {
+        val schema = of(descriptor)
+        if (defined.isEmpty()) return schema
+        return JsonObject(schema + ("\$defs" to JsonObject(defined.mapValues { checkNotNull(it.value) })))
     }
 
     private fun of(descriptor: SerialDescriptor): JsonObject {
-        val made = if (descriptor.isInline) of(descriptor.getElementDescriptor(0)) else bare(descriptor)
-        if (!descriptor.isNullable) return made
-        return obj("anyOf" to JsonArray(listOf(made, obj("type" to text("null")))))
+        val schema = if (descriptor.isInline) of(descriptor.getElementDescriptor(0)) else bare(descriptor)
+        if (!descriptor.isNullable) return schema
+        return obj("anyOf" to JsonArray(listOf(schema, obj("type" to text("null")))))
     }
 
     private fun bare(descriptor: SerialDescriptor): JsonObject = when (val kind = descriptor.kind) {
@@ -92,10 +92,10 @@ private class SchemaWriter {
             return reference
         }
         open += name
-        val made = write()
+        val schema = write()
         open -= name
-        if (name !in defined) return made
-        defined[name] = made
+        if (name !in defined) return schema
+        defined[name] = schema
         return reference
     }
 
@@ -122,10 +122,10 @@ private class SchemaWriter {
     /** The elements of a sealed class's descriptor are "type" and "value", whose elements are its classes. */
     private fun sealed(descriptor: SerialDescriptor): JsonObject {
         val classes = descriptor.getElementDescriptor(1)
-        val made = (0 until classes.elementsCount).map { i ->
+        val branches = (0 until classes.elementsCount).map { i ->
             structure(classes.getElementDescriptor(i), classes.getElementName(i))
         }
-        return obj("anyOf" to JsonArray(made))
+        return obj("anyOf" to JsonArray(branches))
     }
 
     private fun map(descriptor: SerialDescriptor): JsonObject {

@@ -21,9 +21,9 @@ public suspend fun modelFolder(context: Context, name: String): File =
     withContext(Dispatchers.IO) {
         // Backups of the system take the other files of an app, and fail beyond 25 MB.
         val folder = File(context.noBackupFilesDir, "wherry/$name")
-        val wanted = context.assets.open("$name/$MANIFEST").use { it.readBytes() }
+        val manifest = context.assets.open("$name/$MANIFEST").use { it.readBytes() }
         val kept = File(folder, MANIFEST)
-        if (!kept.isFile || !kept.readBytes().contentEquals(wanted)) {
+        if (!kept.isFile || !kept.readBytes().contentEquals(manifest)) {
             // The manifest marks the copy as complete, so it is deleted first and copied last.
             kept.delete()
             folder.mkdirs()
@@ -34,7 +34,7 @@ public suspend fun modelFolder(context: Context, name: String): File =
                 copy(context.assets, "$name/$file", File(folder, file))
             }
             val temporary = File(folder, ".$MANIFEST.tmp")
-            temporary.writeBytes(wanted)
+            temporary.writeBytes(manifest)
             if (!temporary.renameTo(kept)) throw IOException("$temporary cannot be renamed")
         }
         folder

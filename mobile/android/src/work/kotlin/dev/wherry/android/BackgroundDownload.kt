@@ -129,8 +129,8 @@ public class DownloadWorker(context: Context, parameters: WorkerParameters) :
         val url = requireNotNull(inputData.getString(URL))
         val folder = downloadFolder(applicationContext, requireNotNull(inputData.getString(NAME)))
         Models.downloading(url, folder, DownloadOptions(headers())).collect {
-            val told = Data.Builder().putString(PHASE, it.phase)
-            setProgress(told.putLong(DONE, it.done).putLong(TOTAL, it.total).build())
+            val progress = Data.Builder().putString(PHASE, it.phase)
+            setProgress(progress.putLong(DONE, it.done).putLong(TOTAL, it.total).build())
         }
         Result.success()
     } catch (e: WherryException) {

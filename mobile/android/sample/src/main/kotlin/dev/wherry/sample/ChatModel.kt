@@ -109,9 +109,9 @@ class ChatModel(private val application: Application) : AndroidViewModel(applica
     /** Answers the last message anew. */
     fun regenerate() {
         viewModelScope.launch {
-            val asked = session?.undo()?.text ?: return@launch
+            val question = session?.undo()?.text ?: return@launch
             while (said.removeAt(said.lastIndex).role != "user") continue
-            send(asked)
+            send(question)
         }
     }
 

@@ -14,34 +14,34 @@ private val ITEM = Regex("""^(\s*)[-*+] """)
 
 /** Styles the Markdown that models write: headings, lists, code, bold and italic; the rest as it is. */
 fun markdown(text: String): AnnotatedString {
-    val made = AnnotatedString.Builder()
+    val styledText = AnnotatedString.Builder()
     var inCode = false
     for ((i, line) in text.lines().withIndex()) {
         if (line.trimStart().startsWith("```")) {
             inCode = !inCode
             continue
         }
-        if (i > 0) made.append("\n")
+        if (i > 0) styledText.append("\n")
         when {
-            inCode -> made.styled(CODE, line)
-            line.startsWith("#") -> made.styled(BOLD, line.trimStart('#').trim())
-            else -> made.inline(ITEM.replace(line, "$1• "))
+            inCode -> styledText.styled(CODE, line)
+            line.startsWith("#") -> styledText.styled(BOLD, line.trimStart('#').trim())
+            else -> styledText.inline(ITEM.replace(line, "$1• "))
         }
     }
-    return made.toAnnotatedString()
+    return styledText.toAnnotatedString()
 }
 
 private fun AnnotatedString.Builder.inline(line: String) {
     var at = 0
-    for (found in INLINE.findAll(line)) {
-        append(line.substring(at, found.range.first))
-        val (code, bold, italic) = found.destructured
+    for (match in INLINE.findAll(line)) {
+        append(line.substring(at, match.range.first))
+        val (code, bold, italic) = match.destructured
         when {
             code.isNotEmpty() -> styled(CODE, code)
             bold.isNotEmpty() -> styled(BOLD, bold)
             else -> styled(ITALIC, italic)
         }
-        at = found.range.last + 1
+        at = match.range.last + 1
     }
     append(line.substring(at))
 }
