@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.base.progress import Progress
-from wherry.models.weight_plan import ParameterPlan, WeightPlan
+from wherry.models.weights.plan import ParameterPlan, WeightPlan
 from wherry.quant.mix import Mix
 from wherry.quant.plan import SchemeRows, parts
 from wherry.quant.scheme import TYPES, Encoder, Scheme, find

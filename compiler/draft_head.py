@@ -92,8 +92,8 @@ def joined(
 def _described(
     source: ModelFolder, checkpoint: Checkpoint, model: Mapping[str, Any]
 ) -> tuple[dict[str, Any], NDArray[np.float32] | None]:
-    """Return a `wherry.models.eagle3.DraftHead` as a JSON object, and the places of tokens."""
-    from wherry.models.eagle3 import DraftHead
+    """Return a `DraftHead` as a JSON object, and the places of tokens."""
+    from wherry.models.drafts.eagle3 import DraftHead
 
     names = set(checkpoint.tensors)
     layer = next((n for n in _LAYERS if f"{n}.self_attn.q_proj.weight" in names), None)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.models.arch import Shape, WeightPlan, plan
-from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weights.plan import ParameterPlan
 from wherry.quant.plan import Own, SchemeRows, parts
 from wherry.quant.scheme import EXACT, Encoder, store
 from wherry.quant.stored import StoredTensor

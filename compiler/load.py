@@ -15,8 +15,8 @@ from wherry.errors import ModelError, UsageError
 from wherry.hub.file_names import DRAFT_HEAD_FIELD
 from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
-from wherry.models.bit_linear import with_bit_linears
-from wherry.models.eagle3 import DraftHead, with_head
+from wherry.models.blocks.bit_linear import with_bit_linears
+from wherry.models.drafts.eagle3 import DraftHead, with_head
 from wherry.quant.scheme import DEFAULT, OF_ENCODERS
 
 from .checkpoint.folder import ModelFolder

@@ -9,7 +9,7 @@ from wherry.errors import UsageError
 from wherry.ops import AttentionShape, page_dtype, page_shape
 
 PAGE_SIZE = 16  # tokens of one page
-HIDDEN = -1  # stands for a layer where pages hold hidden states, see models/drafts.py
+HIDDEN = -1  # stands for a layer where pages hold hidden states, see models/drafts/mtp.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ Runs first in the attach phase. Each group of layers gets a page table, each lay
 a tensor of pages, updated in place; a layer that shares a cache reads its owner's (`kv_cache.py`).
 Weights of the norms of q and k go before the pages of `rope_append`, sinks and biases before those
 of `attention`. A layer's cross-attention reads the tensor of the arguments, which another entry has
-filled. Pages of hidden states (`models/drafts.py`) are written and read likewise.
+filled. Pages of hidden states (`models/drafts/mtp.py`) are written and read likewise.
 
 In a module of several entries, an entry whose first use of the cache is `kept_hidden` starts with
 the tensors of the arguments; the other entries' updates are not in its past.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .config import read_config
-from .rope import InverseFrequencies, RopeConfig, inv_freq
-from .weight_plan import Shape, WeightPlan, plan_weights
-from .weights import (
+from .layers.rope import InverseFrequencies, RopeConfig, inv_freq
+from .weights.plan import Shape, WeightPlan, plan_weights
+from .weights.rules import (
     Groups,
     Pairs,
     RotatedFirst,
@@ -68,7 +68,7 @@ _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafts:
-    """The block of multi-token prediction that comes with a family's checkpoints (`drafts.py`).
+    """The block of multi-token prediction that comes with a family's checkpoints (`drafts/mtp.py`).
 
     Only the first block is used, repeatedly, where there are several.
     """
@@ -91,7 +91,7 @@ class Architecture:
             `hidden(batch) -> [m, d]`, the hidden states of the logit rows after the last norm, or
             what an encoder's output makes of them (`encoder.py`); `logits(hidden) -> float32 [m,
             vocab]`; `lm_head`, which `logits` alone uses, None where embeddings are tied.
-        weights: the weight map from a checkpoint's tensors to parameters, see `weights.py`.
+        weights: the weight map from a checkpoint's tensors to parameters, see `weights/rules.py`.
         aliases: other values of `model_type` that mean the same, with the same fields.
         base: first part of the checkpoint's names, the head's excepted; checkpoints of embedding
             models omit it.

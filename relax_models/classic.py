@@ -11,13 +11,14 @@ from typing import Annotated, Any, ClassVar
 
 from tvm.relax.frontend import nn
 
-from . import decoder, positions
-from .activations import NAMES, Name
+from . import decoder
 from .arch import Groups, RopeConfig
+from .blocks import positions
 from .config import Epsilon, Range
 from .decoder import Biases
-from .layers import MLP
-from .norms import LayerNorm
+from .layers.activations import NAMES, Name
+from .layers.dense import MLP
+from .layers.norms import LayerNorm
 
 # Field -> its name in GPT-2's config.json.
 SPELLED = {

@@ -44,7 +44,7 @@ from typing import (
 
 from wherry.errors import ModelError, WherryError, listing, shown
 
-from .rope import ROPE_FIELDS, RopeConfig, read_rope
+from .layers.rope import ROPE_FIELDS, RopeConfig, read_rope
 
 
 class _Dataclass(Protocol):

@@ -18,13 +18,13 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import AttentionShape
 
 from . import layer_kinds
-from .activations import clipped
 from .arch import Pairs, RopeConfig, concat, drop, inv_freq, reorder, tie
 from .config import Count, Epsilon, Positions, Size, VocabSize
 from .layer_kinds import FULL as FULL
 from .layer_kinds import WINDOWED as WINDOWED
-from .layers import Embedding, GatedMLP
-from .norms import RMSNorm
+from .layers.activations import clipped
+from .layers.dense import Embedding, GatedMLP
+from .layers.norms import RMSNorm
 from .step import Batch, attention
 
 if TYPE_CHECKING:
@@ -427,7 +427,7 @@ class CausalLM(nn.Module):
     def __init__(self, cfg: Any) -> None:
         self.scales = cfg.scales()
         self.model = self.decoder(cfg)
-        self.draft: Any = None  # what drafts tokens, see `drafts.py` and `eagle3.py`
+        self.draft: Any = None  # what drafts tokens, see `drafts/`
         self.lm_head = (
             None
             if cfg.tie_word_embeddings

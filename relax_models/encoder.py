@@ -18,13 +18,13 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import PoolingName, RaggedAttentionSpec
 
-from .activations import NAMES, Activation, Name, activate
 from .arch import WeightRule, concat, drop, rename
 from .config import NOT_READ, Count, Epsilon, Positions, Size, VocabSize
-from .layers import MLP, Embedding, Unquantized
-from .norms import LayerNorm
+from .layers.activations import NAMES, Activation, Name, activate
+from .layers.dense import MLP, Embedding, Unquantized
+from .layers.norms import LayerNorm
+from .layers.ragged import attend, pooled, segments
 from .output import DenseShape, Output
-from .ragged import attend, pooled, segments
 from .step import Batch
 
 if TYPE_CHECKING:

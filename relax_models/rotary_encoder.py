@@ -16,9 +16,9 @@ from . import encoder
 from .arch import RopeConfig, inv_freq
 from .config import Positions, Range
 from .encoder import EncoderConfig, Shared
-from .layers import Embedding
-from .ragged import attend, segments
-from .rotated import angles, rotated
+from .layers.dense import Embedding
+from .layers.ragged import attend, segments
+from .layers.rotated import angles, rotated
 from .step import Batch
 
 ALL = "all"  # the only kind of layer

@@ -15,7 +15,7 @@ from wherry.base.progress import Progress
 from wherry.base.temporary import write_atomically
 from wherry.errors import UsageError
 from wherry.models.arch import Shape
-from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weights.plan import ParameterPlan
 from wherry.quant.feedback import PAIR_BYTES, VERSION
 from wherry.quant.group import GroupQuant
 from wherry.quant.mix import Mix

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.base.progress import Progress
-from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weights.plan import ParameterPlan
 from wherry.quant.blocks import BlockQuant
 from wherry.quant.feedback import Feedback
 from wherry.quant.grid import Grid

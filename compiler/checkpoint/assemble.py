@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan, rows_of
+from wherry.models.weights.plan import ParameterPlan, rows_of
 
 from .tensors import Checkpoint, widen
 from .unpack import experts

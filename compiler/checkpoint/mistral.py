@@ -26,7 +26,7 @@ from wherry.base.json_file import read_object
 from wherry.cache.entries import safe
 from wherry.errors import ModelError, listing, shown
 from wherry.hub.file_names import MISTRAL_PARAMS, MISTRAL_RECORD, TEKKEN
-from wherry.models.weights import Pairs
+from wherry.models.weights.rules import Pairs
 
 from .folder import write_folder
 from .tensors import Checkpoint, TensorFile

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError, listing
-from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weights.plan import ParameterPlan
 
 from .kept import KeptRows
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan
-from wherry.models.weights import Heads
+from wherry.models.weights.plan import ParameterPlan
+from wherry.models.weights.rules import Heads
 
 from .tensors import Checkpoint
 

@@ -18,7 +18,7 @@ from tvm.relax.transform import DeadCodeElimination
 
 from wherry.models.arch import Architecture, Shape
 from wherry.models.config import about_config
-from wherry.models.layers import EXACT
+from wherry.models.layers.dense import EXACT
 from wherry.models.step import Batch, WithSource
 from wherry.passes.kv_cache import KVCache
 from wherry.passes.paged_kv import cached_attentions, kept_size
@@ -190,7 +190,7 @@ def export(
     )
     with about_config(arch.name):
         mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
-    mod = DeadCodeElimination()(mod)  # what follows the block's append, see models/drafts.py
+    mod = DeadCodeElimination()(mod)  # what follows the block's append, see models/drafts/mtp.py
     quantization = Quantization(
         plan={n: EXACT_SCHEME if n in exact else scheme for n, _ in params},
         references=REFERENCES,

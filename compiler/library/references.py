@@ -10,8 +10,8 @@ from functools import cache
 
 from tvm import te, tirx
 
-from wherry.models.expert_reference import expert_linear as expert_linear_of
-from wherry.models.expert_reference import gate as expert_gate
+from wherry.models.blocks.expert_reference import expert_linear as expert_linear_of
+from wherry.models.blocks.expert_reference import gate as expert_gate
 from wherry.ops import ExpertLinearSpec
 from wherry.ops.tags import tag
 from wherry.passes.quantize import MATRIX, References

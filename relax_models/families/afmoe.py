@@ -15,12 +15,13 @@ from tvm.relax.frontend import nn
 
 from wherry.ops import AttentionShape, RouteSpec
 
-from .. import decoder, experts
+from .. import decoder
 from ..arch import Architecture, RopeConfig, rename
+from ..blocks import experts
+from ..blocks.experts import EACH, Experts
+from ..blocks.gated_attention import GatedAttention
 from ..config import Count, Epsilon, Positions, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
-from ..experts import EACH, Experts
-from ..gated_attention import GatedAttention
 from .glm4_moe import Factor, Few
 
 

@@ -12,7 +12,7 @@ from .. import decoder
 from ..arch import Architecture
 from ..config import Epsilon, Positions
 from ..decoder import WEIGHTS
-from ..layers import MLP
+from ..layers.dense import MLP
 from . import llama
 
 

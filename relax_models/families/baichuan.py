@@ -10,9 +10,9 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..arch import Architecture, RopeConfig, concat, drop, rename, unit_rows
+from ..blocks.positions import alibi
 from ..config import Positions, Range
 from ..decoder import CausalLM
-from ..positions import alibi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

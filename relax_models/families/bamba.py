@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from ..arch import Architecture, rename
+from ..blocks.mamba2 import MAMBA2, CausalLM, Mamba2Config
 from ..config import Epsilon, Positions, Range
 from ..decoder import WEIGHTS
-from ..mamba2 import MAMBA2, CausalLM, Mamba2Config
 from . import llama
 
 

@@ -14,14 +14,14 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape, RaggedAttentionSpec
 
-from ..activations import NAMES, Name
 from ..arch import Architecture, WeightRule, rename, tie
 from ..config import Count, Positions, Size, VocabSize
 from ..encoder import joined, named
 from ..encoder_decoder import EncoderDecoder
-from ..layers import MLP, Embedding, exact
-from ..norms import LayerNorm
-from ..ragged import attend
+from ..layers.activations import NAMES, Name
+from ..layers.dense import MLP, Embedding, exact
+from ..layers.norms import LayerNorm
+from ..layers.ragged import attend
 from ..step import Batch, WithSource, attention, cross_attention, keep_source
 
 BEFORE = 2  # rows of a position table before position 0

@@ -15,11 +15,11 @@ from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor
 
 from .. import decoder
-from ..activations import activate
 from ..arch import Architecture
 from ..config import Epsilon
 from ..decoder import WEIGHTS, Biases
-from ..layers import GatedMLP
+from ..layers.activations import activate
+from ..layers.dense import GatedMLP
 from ..step import Batch, attention
 
 

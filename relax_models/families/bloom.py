@@ -11,10 +11,10 @@ from tvm.relax.frontend.nn import Tensor
 from wherry.ops import AttentionShape
 
 from .. import classic, decoder
-from ..activations import Name
 from ..arch import Architecture, rename
+from ..blocks.positions import alibi
 from ..config import Positions
-from ..positions import alibi
+from ..layers.activations import Name
 from ..step import Batch
 from . import falcon
 

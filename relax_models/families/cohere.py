@@ -17,7 +17,7 @@ from .. import decoder
 from ..arch import Architecture, Pairs, constant
 from ..config import Epsilon, Positions, Range
 from ..decoder import PAIRED, WEIGHTS, Biases, ModelScales
-from ..norms import LayerNorm
+from ..layers.norms import LayerNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

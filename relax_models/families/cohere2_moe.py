@@ -14,13 +14,14 @@ from tvm.relax.frontend.nn import Tensor
 
 from wherry.ops import RouteSpec
 
-from .. import decoder, experts
+from .. import decoder
 from ..arch import Architecture, RopeConfig
+from ..blocks import experts
+from ..blocks.experts import STACKED, Experts
 from ..config import Count, Epsilon, Size
 from ..decoder import PAIRED, WEIGHTS
-from ..experts import STACKED, Experts
-from ..layers import GatedMLP
-from ..norms import LayerNorm, RMSNorm
+from ..layers.dense import GatedMLP
+from ..layers.norms import LayerNorm, RMSNorm
 from . import cohere2
 from .exaone_moe import DENSE, kinds_of_layers
 from .glm4_moe import Few

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from .. import experts, latent
 from ..arch import Architecture, spare_layers
+from ..blocks import experts, latent
+from ..blocks.experts import STACKED, Experts
 from ..config import Count, Size
 from ..decoder import WEIGHTS as DECODER
-from ..experts import STACKED, Experts
 from . import glm4_moe
 
 

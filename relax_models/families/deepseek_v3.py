@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import drafts, latent
 from ..arch import Architecture
+from ..blocks import latent
 from ..config import Count, Positions, Size
+from ..drafts import mtp
 from . import deepseek_v2, glm4_moe
 
 
@@ -45,5 +46,5 @@ ARCH = Architecture(
     config=DeepseekV3Config,
     model=deepseek_v2.CausalLM,
     weights=deepseek_v2.WEIGHTS,
-    drafts=drafts.after_layers(deepseek_v2.Block),
+    drafts=mtp.after_layers(deepseek_v2.Block),
 )

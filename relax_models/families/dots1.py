@@ -10,9 +10,9 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..arch import Architecture
+from ..blocks.experts import STACKED
 from ..config import Positions, Range
 from ..decoder import WEIGHTS, Biases
-from ..experts import STACKED
 from . import glm4_moe, qwen3_moe
 
 

@@ -8,11 +8,13 @@ from typing import Annotated, Any, ClassVar
 
 from wherry.ops import RouteSpec
 
-from .. import decoder, drafts, experts
+from .. import decoder
 from ..arch import Architecture, concat, drop
+from ..blocks import experts
+from ..blocks.experts import STACKED, Experts
 from ..config import Count, Range, Size
 from ..decoder import PAIRED, WEIGHTS
-from ..experts import STACKED, Experts
+from ..drafts import mtp
 from . import ernie4_5
 
 Few = Annotated[int, Range(0, 2**12)]
@@ -75,7 +77,7 @@ class CausalLM(experts.CausalLM):
 
 
 # The block's layer is dense; it reads and keeps hidden states as they are before the last norm.
-BLOCK = drafts.named(
+BLOCK = mtp.named(
     lambda cfg: decoder.Block(cfg, cfg.num_hidden_layers),
     lambda _cfg: {
         "layer.*": "model.mtp_block.0.*",
@@ -83,7 +85,7 @@ BLOCK = drafts.named(
         "enorm.*": "model.mtp_emb_norm.0.*",
         "hnorm.*": "model.mtp_hidden_norm.0.*",
     },
-    drafts.Wiring(reads_normed=False, own_norm=False),
+    mtp.Wiring(reads_normed=False, own_norm=False),
 )
 ARCH = Architecture(
     name="ernie4_5_moe",

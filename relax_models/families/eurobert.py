@@ -12,13 +12,13 @@ from tvm.relax.frontend.nn import Tensor
 from wherry.ops import RaggedAttentionSpec
 
 from .. import encoder, rotary_encoder
-from ..activations import NAMES, Name, activate
 from ..arch import Architecture, concat, drop, rename
 from ..config import NOT_READ, Count, Epsilon, Size
 from ..encoder import EncoderConfig, Shared
-from ..layers import Embedding, GatedMLP, Unquantized
-from ..norms import RMSNorm
-from ..ragged import pooled
+from ..layers.activations import NAMES, Name, activate
+from ..layers.dense import Embedding, GatedMLP, Unquantized
+from ..layers.norms import RMSNorm
+from ..layers.ragged import pooled
 from ..rotary_encoder import RotaryConfig, SegmentCount
 from ..step import Batch
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, ClassVar
 
 from wherry.ops import AttentionShape
 
-from .. import decoder, drafts
+from .. import decoder
 from ..arch import Architecture, RopeConfig, drop
 from ..config import Epsilon, Positions, Range
 from ..decoder import FULL, WEIGHTS, WINDOWED
+from ..drafts import mtp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,5 +75,5 @@ ARCH = Architecture(
     config=Exaone4Config,
     model=CausalLM,
     weights=(*WEIGHTS, drop("mtp.*")),
-    drafts=drafts.beside_layers(Block, lambda _cfg: None),
+    drafts=mtp.beside_layers(Block, lambda _cfg: None),
 )

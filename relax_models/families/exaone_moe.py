@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import drafts
 from ..arch import Architecture, drop, rename
+from ..blocks.experts import EACH
 from ..config import Count, Positions, Size
 from ..decoder import WEIGHTS
-from ..experts import EACH
+from ..drafts import mtp
 from . import exaone4, glm4_moe
 
 DENSE, SPARSE = "dense", "sparse"
@@ -82,5 +82,5 @@ ARCH = Architecture(
         *WEIGHTS,
         drop("mtp.*"),  # the layers of multi-token prediction
     ),
-    drafts=drafts.beside_layers(glm4_moe.Block, lambda _cfg: None),
+    drafts=mtp.beside_layers(glm4_moe.Block, lambda _cfg: None),
 )

@@ -12,11 +12,11 @@ from tvm.relax.frontend.nn import Tensor
 from wherry.ops import AttentionShape
 
 from .. import classic, decoder
-from ..activations import Name
 from ..arch import Architecture, RopeConfig, WeightRule, rename, reorder
+from ..blocks.positions import alibi
 from ..config import Range
 from ..decoder import TIED, Biases
-from ..positions import alibi
+from ..layers.activations import Name
 from ..step import Batch
 
 KINDS = ("weight", "bias")

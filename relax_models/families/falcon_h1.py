@@ -16,9 +16,9 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..arch import Architecture, rename
+from ..blocks.mamba2 import MAMBA2, Mamba2, Mamba2Config, Mamba2Shape, scaled
 from ..config import Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, ModelScales
-from ..mamba2 import MAMBA2, Mamba2, Mamba2Config, Mamba2Shape, scaled
 from ..step import Batch
 from . import llama
 

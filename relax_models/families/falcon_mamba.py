@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..arch import Architecture, constant
+from ..blocks.mamba import MambaShape
 from ..config import Epsilon
-from ..mamba import MambaShape
 from . import mamba
 
 

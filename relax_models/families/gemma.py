@@ -13,8 +13,8 @@ from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
-from ..layers import GatedMLP
-from ..norms import RMSNorm
+from ..layers.dense import GatedMLP
+from ..layers.norms import RMSNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Range, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
-from ..layers import GatedMLP
-from ..norms import RMSNorm
+from ..layers.dense import GatedMLP
+from ..layers.norms import RMSNorm
 
 Cap = Annotated[float, Range(1e-3, 1e6)]
 

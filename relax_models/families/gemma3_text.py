@@ -19,10 +19,10 @@ from ..arch import Architecture, RopeConfig, inv_freq
 from ..config import NOT_READ, Positions, Range
 from ..decoder import FULL, WEIGHTS, WINDOWED
 from ..encoder import Dense, output_of
+from ..layers.ragged import attend
+from ..layers.rope_kinds import merged
+from ..layers.rotated import Angles, angles, rotated
 from ..output import Output
-from ..ragged import attend
-from ..rope_kinds import merged
-from ..rotated import Angles, angles, rotated
 from ..step import Batch
 from . import gemma2
 from .gemma2 import Cap

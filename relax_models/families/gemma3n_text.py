@@ -20,13 +20,13 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import AttentionShape
 
 from .. import decoder
-from ..activations import activate, formula
-from ..altup import AltUp, column_block, of_length, row_mean
 from ..arch import Architecture, RopeConfig, inv_freq, rename, unused_in
 from ..config import Count, Positions, Range, Size, VocabSize
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, ModelScales
-from ..layers import GatedMLP
-from ..rope_kinds import merged
+from ..layers.activations import activate, formula
+from ..layers.altup import AltUp, column_block, of_length, row_mean
+from ..layers.dense import GatedMLP
+from ..layers.rope_kinds import merged
 from ..step import Batch
 from . import gemma4_text
 from .gemma2 import Cap

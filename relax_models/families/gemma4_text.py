@@ -20,14 +20,14 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import AttentionShape, GivenName, RouteSpec, qkv_heads
 
 from .. import decoder
-from ..activations import activate
 from ..arch import Architecture, RopeConfig, concat, inv_freq, rename, unused_in
+from ..blocks.experts import Chosen, ExpertBank, Experts, route
 from ..config import Count, Positions, Range, Size, VocabSize
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, ModelScales
-from ..experts import Chosen, ExpertBank, Experts, route
-from ..layers import Embedding, GatedMLP, Unquantized, exact
-from ..norms import RMSNorm
-from ..rope_kinds import rope_by_kind
+from ..layers.activations import activate
+from ..layers.dense import Embedding, GatedMLP, Unquantized, exact
+from ..layers.norms import RMSNorm
+from ..layers.rope_kinds import rope_by_kind
 from ..step import Batch, attention
 from .gemma2 import Cap
 

@@ -12,11 +12,13 @@ from typing import Annotated, Any, ClassVar
 
 from wherry.ops import AttentionShape, RouteSpec
 
-from .. import decoder, drafts, experts
+from .. import decoder
 from ..arch import Architecture, spare_layers
+from ..blocks import experts
+from ..blocks.experts import STACKED, Experts
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, Biases
-from ..experts import STACKED, Experts
+from ..drafts import mtp
 
 Few = Annotated[int, Range(0, 2**12)]
 Factor = Annotated[float, Range(1e-6, 1e6)]
@@ -122,5 +124,5 @@ ARCH = Architecture(
     config=Glm4MoeConfig,
     model=CausalLM,
     weights=(*STACKED, *WEIGHTS, spare_layers("model.layers.*.*", "num_nextn_predict_layers")),
-    drafts=drafts.after_layers(Block),
+    drafts=mtp.after_layers(Block),
 )

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import drafts, latent
 from ..arch import Architecture
+from ..blocks import latent
 from ..config import Count, Epsilon, Positions, Size
+from ..drafts import mtp
 from . import deepseek_v2, glm4_moe
 from .exaone_moe import SPARSE, kinds_of_layers
 
@@ -65,5 +66,5 @@ ARCH = Architecture(
     config=Glm4MoeLiteConfig,
     model=deepseek_v2.CausalLM,
     weights=deepseek_v2.WEIGHTS,
-    drafts=drafts.after_layers(deepseek_v2.Block),
+    drafts=mtp.after_layers(deepseek_v2.Block),
 )

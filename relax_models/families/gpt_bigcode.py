@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from .. import classic
-from ..activations import Name
 from ..arch import Architecture, Groups, WeightRule, reorder
 from ..config import Range
 from ..decoder import TIED
+from ..layers.activations import Name
 from . import gpt2
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from tvm.relax.frontend import nn
 
 from .. import classic, decoder
-from ..activations import Name
 from ..arch import Architecture, drop, rename, reorder
 from ..decoder import TIED, Biases
+from ..layers.activations import Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,12 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import RouteSpec
 
-from .. import decoder, experts
+from .. import decoder
 from ..arch import Architecture, unpack
+from ..blocks import experts
+from ..blocks.experts import DOWN, EXPERT, GATE_UP, Experts
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, Biases
-from ..experts import DOWN, EXPERT, GATE_UP, Experts
 from ..step import Batch, attention
 
 Positive = Annotated[float, Range(1e-6, 1e6)]

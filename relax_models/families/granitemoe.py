@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar
 from wherry.ops import RouteSpec
 
 from ..arch import Architecture, concat, rename, stack
+from ..blocks.experts import DOWN, EXPERT, GATE_UP, CausalLM, Experts
 from ..config import Count, Range
 from ..decoder import WEIGHTS
-from ..experts import DOWN, EXPERT, GATE_UP, CausalLM, Experts
 from . import granite
 
 

@@ -11,13 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from tvm.relax.frontend import nn
 
-from .. import layer_kinds, mamba2
+from .. import layer_kinds
 from ..arch import Architecture, RopeConfig, concat, rename
+from ..blocks import mamba2
+from ..blocks.experts import Experts, SparseMLP
+from ..blocks.mamba2 import MAMBA2, Mamba2Config
 from ..config import Range, Size
-from ..experts import Experts, SparseMLP
 from ..layer_kinds import FULL, LINEAR
-from ..layers import GatedMLP
-from ..mamba2 import MAMBA2, Mamba2Config
+from ..layers.dense import GatedMLP
 from . import granitemoe
 
 

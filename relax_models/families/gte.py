@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tvm.relax.frontend import nn
 
 from .. import encoder, rotary_encoder
-from ..activations import NAMES
 from ..arch import Architecture, drop, rename, reorder
 from ..encoder import EncoderConfig, dropped, named
-from ..layers import GatedMLP
+from ..layers.activations import NAMES
+from ..layers.dense import GatedMLP
 from ..rotary_encoder import RotaryConfig
 
 _MOST = 1e9  # of a number that takes part in RoPE

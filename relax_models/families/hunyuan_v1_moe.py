@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 from wherry.ops import RouteSpec
 
-from .. import decoder, experts
+from .. import decoder
 from ..arch import Architecture, rename
+from ..blocks import experts
+from ..blocks.experts import EACH, Experts
 from ..config import Count
 from ..decoder import WEIGHTS
-from ..experts import EACH, Experts
 from . import hunyuan_v1_dense
 
 

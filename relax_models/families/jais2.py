@@ -9,7 +9,7 @@ from tvm.relax.frontend import nn
 from ..arch import Architecture
 from ..config import Epsilon, Positions
 from ..decoder import WEIGHTS
-from ..norms import LayerNorm
+from ..layers.norms import LayerNorm
 from . import arcee
 
 

@@ -14,12 +14,13 @@ from tvm.relax.frontend.nn import Tensor
 
 from wherry.ops import MambaSpec, RouteSpec
 
-from .. import decoder, experts
+from .. import decoder
 from ..arch import Architecture, RopeConfig, rename
+from ..blocks import experts
+from ..blocks.experts import EACH, Experts
+from ..blocks.mamba import MAMBA, Expand, Mamba, MambaShape, Rank, rank_of
 from ..config import Count, Positions, Range, Size
 from ..decoder import WEIGHTS
-from ..experts import EACH, Experts
-from ..mamba import MAMBA, Expand, Mamba, MambaShape, Rank, rank_of
 from ..step import Batch
 
 Offset = Annotated[int, Range(0, 2**12)]

@@ -16,15 +16,16 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import AttentionShape, GatedDeltaSpec
 from wherry.ops.tags import RECURRENCE
 
-from .. import decoder, experts, latent, layer_kinds
+from .. import decoder, layer_kinds
 from ..arch import Architecture, concat, either, rename, reorder, stack
+from ..blocks import experts, latent
+from ..blocks.experts import DOWN, GATE_UP
+from ..blocks.latent import LATENTS
+from ..blocks.recurrent import GatedNorm, ShortConv, channel_decays
 from ..config import Count, Epsilon, Positions, Size
 from ..decoder import WEIGHTS
-from ..experts import DOWN, GATE_UP
-from ..latent import LATENTS
 from ..layer_kinds import FULL, LINEAR
-from ..layers import Unquantized, exact
-from ..recurrent import GatedNorm, ShortConv, channel_decays
+from ..layers.dense import Unquantized, exact
 from ..step import Batch
 from . import glm4_moe
 from .exaone_moe import DENSE, SPARSE, kinds_of_layers

@@ -14,11 +14,12 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape
 
-from .. import decoder, layer_kinds, layers
+from .. import decoder, layer_kinds
 from ..arch import Architecture, concat, rename
+from ..blocks.recurrent import ShortConv
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import FULL, WEIGHTS
-from ..recurrent import ShortConv
+from ..layers import dense
 from ..step import Batch
 
 CONV = "conv"
@@ -145,7 +146,7 @@ class Block(nn.Module):
 
     def feed_forward_of(self, cfg: Any, layer: int) -> nn.Module:
         """Return the feed-forward of a layer."""
-        return layers.GatedMLP(cfg.hidden_size, cfg.feed_forward_size)
+        return dense.GatedMLP(cfg.hidden_size, cfg.feed_forward_size)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""

@@ -15,9 +15,9 @@ from wherry.ops import RouteSpec
 
 from .. import decoder
 from ..arch import Architecture, rename, stack
+from ..blocks.experts import Experts, SparseMLP
 from ..config import Count, Size
 from ..decoder import WEIGHTS
-from ..experts import Experts, SparseMLP
 from . import lfm2
 from .glm4_moe import Factor, Few
 

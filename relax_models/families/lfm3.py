@@ -16,8 +16,8 @@ from .. import decoder
 from ..arch import Architecture, RopeConfig
 from ..config import Count, Positions, Size
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases
-from ..layers import Unquantized
-from ..rope_kinds import rope_by_kind
+from ..layers.dense import Unquantized
+from ..layers.rope_kinds import rope_by_kind
 from ..step import Batch
 from . import lfm2
 from .lfm2 import CONV

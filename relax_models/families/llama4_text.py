@@ -17,14 +17,15 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape, RouteSpec
 
-from .. import decoder, experts
+from .. import decoder
 from ..arch import Architecture, InverseFrequencies, RopeConfig, constant, inv_freq, rename, unpack
+from ..blocks import experts
+from ..blocks.experts import DOWN, EXPERT, GATE_UP, Experts, route
+from ..blocks.temperature import Temperature, tempered
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import FULL, PAIRED, WEIGHTS, Biases
-from ..experts import DOWN, EXPERT, GATE_UP, Experts, route
-from ..layers import GatedMLP
+from ..layers.dense import GatedMLP
 from ..step import Batch, attention
-from ..temperature import Temperature, tempered
 
 CHUNKED = "chunked_attention"
 Few = Annotated[int, Range(0, 2**12)]

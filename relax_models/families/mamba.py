@@ -16,11 +16,11 @@ from wherry.ops import MambaSpec
 
 from .. import decoder
 from ..arch import Architecture
+from ..blocks.mamba import MAMBA, Expand, Mamba, MambaShape, Rank, rank_of
+from ..blocks.mamba2 import BACKBONE
+from ..blocks.recurrent import RecurrentConfig
 from ..config import Count, Size
 from ..decoder import TIED
-from ..mamba import MAMBA, Expand, Mamba, MambaShape, Rank, rank_of
-from ..mamba2 import BACKBONE
-from ..recurrent import RecurrentConfig
 from ..step import Batch
 
 

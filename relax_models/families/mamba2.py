@@ -14,10 +14,10 @@ from tvm.relax.frontend.nn import Tensor
 
 from .. import decoder
 from ..arch import Architecture
+from ..blocks.mamba2 import BACKBONE, MAMBA2, Mamba2, Mamba2Config
+from ..blocks.recurrent import RecurrentConfig
 from ..config import Count, Size
 from ..decoder import TIED
-from ..mamba2 import BACKBONE, MAMBA2, Mamba2, Mamba2Config
-from ..recurrent import RecurrentConfig
 from ..step import Batch
 
 

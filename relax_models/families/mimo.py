@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import decoder, drafts
+from .. import decoder
 from ..arch import Architecture, drop
 from ..decoder import WEIGHTS, CausalLM
+from ..drafts import mtp
 from . import qwen2
 from .glm4_moe import Few
 
@@ -31,7 +32,7 @@ class MiMoConfig(qwen2.Qwen2Config):
         return layer < self.num_hidden_layers and qwen2.Qwen2Config.windowed(self, layer)
 
 
-BLOCK = drafts.named(
+BLOCK = mtp.named(
     lambda cfg: decoder.Block(cfg, cfg.num_hidden_layers),
     lambda _cfg: {
         "eh_proj.*": "model.mtp_layers.0.input_proj.*",
@@ -40,7 +41,7 @@ BLOCK = drafts.named(
         "norm.*": "model.mtp_layers.0.final_layernorm.*",
         "layer.*": "model.mtp_layers.0.*",
     },
-    drafts.Wiring(keeps_normed=True, hidden_first=True),
+    mtp.Wiring(keeps_normed=True, hidden_first=True),
 )
 ARCH = Architecture(
     name="mimo",

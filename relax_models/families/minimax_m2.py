@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 
 from wherry.ops import RouteSpec
 
-from .. import decoder, experts
+from .. import decoder
 from ..arch import Architecture, rename
+from ..blocks import experts
+from ..blocks.experts import Experts
 from ..config import Count, Positions, Size
 from ..decoder import WEIGHTS
-from ..experts import Experts
 from .mixtral import SPARSE_MOE
 
 

@@ -10,10 +10,10 @@ from tvm.relax.frontend.nn import Tensor
 
 from .. import decoder
 from ..arch import Architecture
+from ..blocks.temperature import Temperature, tempered
 from ..config import Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS
 from ..step import Batch, attention
-from ..temperature import Temperature, tempered
 
 _YARN: Mapping[str, Any] = {
     "type": "yarn",

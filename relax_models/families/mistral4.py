@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from tvm.relax.frontend.nn import Tensor
 
-from .. import experts, latent
 from ..arch import Architecture, concat
+from ..blocks import experts, latent
+from ..blocks.experts import DOWN, GATE_UP, Experts
+from ..blocks.temperature import tempered
 from ..config import Count, Positions, Size
-from ..experts import DOWN, GATE_UP, Experts
-from ..temperature import tempered
 from . import deepseek_v2, glm4_moe, ministral3
 
 _YARN: Mapping[str, Any] = {

@@ -10,9 +10,9 @@ from wherry.ops import RouteSpec
 
 from .. import decoder
 from ..arch import Architecture, rename, stack
+from ..blocks.experts import DOWN, GATE_UP, CausalLM, Experts
 from ..config import Count, Epsilon, Positions
 from ..decoder import WEIGHTS
-from ..experts import DOWN, GATE_UP, CausalLM, Experts
 
 _EXPERT = "block_sparse_moe.experts.{}"
 # Weight rules with the names of Mixtral's checkpoints, which other families have, too.

@@ -12,15 +12,15 @@ from tvm.relax.frontend.nn import Tensor
 from wherry.ops import RaggedAttentionSpec
 
 from .. import encoder
-from ..activations import NAMES, Name, activate
 from ..arch import Architecture, RopeConfig, drop, inv_freq
 from ..config import Positions, Range
 from ..decoder import FULL, WINDOWED
 from ..encoder import EncoderConfig, Shared, named
-from ..layers import Embedding, GatedMLP, Unquantized
-from ..norms import LayerNorm
-from ..ragged import attend, pooled
-from ..rotated import angles, rotated
+from ..layers.activations import NAMES, Name, activate
+from ..layers.dense import Embedding, GatedMLP, Unquantized
+from ..layers.norms import LayerNorm
+from ..layers.ragged import attend, pooled
+from ..layers.rotated import angles, rotated
 from ..step import Batch
 
 

@@ -11,8 +11,8 @@ from .. import encoder
 from ..arch import Architecture, drop, rename
 from ..config import Range
 from ..encoder import EncoderConfig, Shared, dropped, joined, named
-from ..layers import exact
-from ..relative import biases
+from ..layers.dense import exact
+from ..layers.relative import biases
 from ..step import Batch
 
 REACH = 128  # distances from here on share a bucket

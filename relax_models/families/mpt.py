@@ -11,12 +11,12 @@ from tvm.relax.frontend import nn
 from wherry.ops import AttentionShape
 
 from .. import classic, decoder
-from ..activations import Name
 from ..arch import Architecture, rename
+from ..blocks.positions import alibi
 from ..config import NO_EFFECT, Positions, Range
 from ..decoder import TIED, Biases
-from ..norms import LayerNorm
-from ..positions import alibi
+from ..layers.activations import Name
+from ..layers.norms import LayerNorm
 
 Number = Annotated[float, Range(1e-6, 1e6)]
 # Fields of `attn_config` that are not read -> values that are accepted.

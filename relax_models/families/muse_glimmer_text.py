@@ -17,10 +17,10 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..arch import Architecture, RopeConfig, constant
+from ..blocks.gated_attention import GatedAttention
 from ..config import Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
-from ..gated_attention import GatedAttention
-from ..norms import RMSNorm
+from ..layers.norms import RMSNorm
 from ..step import Batch
 from .gemma2 import Cap
 from .granite import Multiplier

@@ -12,7 +12,7 @@ from .. import decoder
 from ..arch import Architecture
 from ..config import Epsilon, Positions
 from ..decoder import WEIGHTS, Biases
-from ..norms import LayerNorm
+from ..layers.norms import LayerNorm
 from . import arcee
 
 

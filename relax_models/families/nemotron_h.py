@@ -14,15 +14,16 @@ from typing import Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor
 
-from .. import decoder, drafts, layer_kinds
-from ..activations import activate
+from .. import decoder, layer_kinds
 from ..arch import Architecture, RopeConfig, concat, drop, rename, stack
+from ..blocks.experts import Chosen, ExpertLinear, Experts, route
+from ..blocks.mamba2 import BACKBONE, MAMBA2, Mamba2, Mamba2Config
 from ..config import Count, Epsilon, Positions, Size
 from ..decoder import TIED, Biases
-from ..experts import Chosen, ExpertLinear, Experts, route
+from ..drafts import mtp
 from ..layer_kinds import FULL, LINEAR
-from ..layers import MLP, Unquantized, exact
-from ..mamba2 import BACKBONE, MAMBA2, Mamba2, Mamba2Config
+from ..layers.activations import activate
+from ..layers.dense import MLP, Unquantized, exact
 from ..step import Batch
 from .glm4_moe import Few, GroupedConfig
 
@@ -227,7 +228,7 @@ def lacks_block(cfg: NemotronHConfig) -> str | None:
     kinds = cfg.mtp_layer_types
     if cfg.num_nextn_predict_layers and (kinds[:1] != (FULL,) or {*kinds[1:]} - {DENSE, MOE}):
         return f"mtp_layers_block_type: {', '.join(kinds)} (usable is attention, then the others)"
-    return drafts.nextn_missing(cfg)
+    return mtp.nextn_missing(cfg)
 
 
 def _draft_names(cfg: NemotronHConfig) -> dict[str, str]:
@@ -263,5 +264,5 @@ ARCH = Architecture(
         rename("mixer.e_score_correction_bias", "mixer.gate.e_score_correction_bias"),
         *BACKBONE,
     ),
-    drafts=drafts.named(DraftLayers, _draft_names, drafts.Wiring(keeps_normed=True), lacks_block),
+    drafts=mtp.named(DraftLayers, _draft_names, mtp.Wiring(keeps_normed=True), lacks_block),
 )

@@ -12,7 +12,7 @@ from .. import encoder, rotary_encoder
 from ..arch import Architecture, concat, drop, rename
 from ..config import Positions, Size
 from ..encoder import EncoderConfig, dropped, named
-from ..layers import GatedMLP
+from ..layers.dense import GatedMLP
 from ..rotary_encoder import RotaryConfig, SegmentCount
 
 

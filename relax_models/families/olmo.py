@@ -11,7 +11,7 @@ from .. import decoder
 from ..arch import Architecture, constant
 from ..config import Range
 from ..decoder import WEIGHTS, Biases
-from ..norms import LayerNorm
+from ..layers.norms import LayerNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,13 @@ from tvm.relax.frontend.nn import Tensor
 
 from wherry.ops import RouteSpec
 
-from .. import decoder, experts
-from ..activations import clipped
+from .. import decoder
 from ..arch import Architecture
+from ..blocks import experts
+from ..blocks.experts import STACKED, Experts
 from ..config import Count, Epsilon, Positions, Range
 from ..decoder import WEIGHTS, Biases
-from ..experts import STACKED, Experts
+from ..layers.activations import clipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

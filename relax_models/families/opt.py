@@ -9,12 +9,13 @@ from typing import Annotated, Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor
 
-from .. import classic, decoder, positions
-from ..activations import Name
+from .. import classic, decoder
 from ..arch import Architecture, concat, rename
+from ..blocks import positions
 from ..config import Positions, Range, Size
 from ..decoder import TIED, Biases
-from ..layers import Embedding
+from ..layers.activations import Name
+from ..layers.dense import Embedding
 from ..step import Batch
 
 KINDS = ("weight", "bias")

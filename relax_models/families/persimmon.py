@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import classic, head_norms
-from ..activations import Name
+from .. import classic
 from ..arch import Architecture, rename, reorder
+from ..blocks import head_norms
 from ..config import Positions
 from ..decoder import TIED
+from ..layers.activations import Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

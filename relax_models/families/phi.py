@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import classic, head_norms
+from .. import classic
 from ..arch import Architecture, concat, rename
+from ..blocks import head_norms
 from ..decoder import TIED
 
 KINDS = ("weight", "bias")

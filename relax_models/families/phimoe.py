@@ -7,12 +7,12 @@ from typing import Annotated, Any, ClassVar
 
 from tvm.relax.frontend import nn
 
-from .. import experts
 from ..arch import Architecture
+from ..blocks import experts
+from ..blocks.experts import Experts
 from ..config import Count, Range
 from ..decoder import WEIGHTS, Biases
-from ..experts import Experts
-from ..norms import LayerNorm
+from ..layers.norms import LayerNorm
 from . import mixtral
 
 _SCALES = ("short_mscale", "long_mscale")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..arch import Architecture, rename
+from ..blocks.experts import STACKED, CausalLM, Experts
 from ..config import Count, Size
 from ..decoder import WEIGHTS, Biases
-from ..experts import STACKED, CausalLM, Experts
 from . import qwen3_moe
 from .qwen2 import Qwen2Config
 

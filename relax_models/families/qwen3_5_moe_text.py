@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 from wherry.ops import RouteSpec
 
-from .. import drafts
 from ..arch import Architecture, concat, drop, rename
+from ..blocks.experts import EACH_OR_FUSED, Experts
 from ..config import Count, Size
 from ..decoder import WEIGHTS
-from ..experts import EACH_OR_FUSED, Experts
+from ..drafts import mtp
 from . import qwen3_next
 from .qwen3_5_text import GATED, Qwen3_5Config, lacks_block
 
@@ -71,5 +71,5 @@ ARCH = Architecture(
         qwen3_next.SHARED,
         drop("mtp.*"),
     ),
-    drafts=drafts.beside_layers(qwen3_next.Block, lacks_block),
+    drafts=mtp.beside_layers(qwen3_next.Block, lacks_block),
 )

@@ -16,13 +16,15 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape, GatedDeltaSpec
 
-from .. import decoder, drafts, layer_kinds, layers
+from .. import decoder, layer_kinds
 from ..arch import Architecture, concat, drop, reorder
+from ..blocks.recurrent import GatedDeltaNet
 from ..config import Count, Positions, Range, Size
 from ..decoder import WEIGHTS
+from ..drafts import mtp
 from ..layer_kinds import FULL, LINEAR
-from ..norms import RMSNorm
-from ..recurrent import GatedDeltaNet
+from ..layers import dense
+from ..layers.norms import RMSNorm
 from ..step import Batch, attention
 
 
@@ -133,7 +135,7 @@ class Block(nn.Module):
 
     def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
         """Return the feed-forward of a layer."""
-        return layers.GatedMLP(cfg.hidden_size, cfg.intermediate_size)
+        return dense.GatedMLP(cfg.hidden_size, cfg.intermediate_size)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""
@@ -187,5 +189,5 @@ ARCH = Architecture(
         concat("in_proj_ba.weight", "in_proj_b.weight", "in_proj_a.weight"),
         drop("mtp.*"),
     ),
-    drafts=drafts.beside_layers(Block, lacks_block),
+    drafts=mtp.beside_layers(Block, lacks_block),
 )

@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar
 
 from wherry.ops import RouteSpec
 
-from .. import decoder, experts
+from .. import decoder
 from ..arch import Architecture
+from ..blocks import experts
+from ..blocks.experts import STACKED, Experts
 from ..config import Count, Range, Size
 from ..decoder import WEIGHTS
-from ..experts import STACKED, Experts
 from . import qwen3
 
 

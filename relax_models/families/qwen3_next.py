@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm.relax.frontend import nn
 
-from .. import drafts, experts
 from ..arch import Architecture, drop, rename, reorder, split
+from ..blocks import experts
+from ..blocks.experts import STACKED, Experts
 from ..config import Count, Size
 from ..decoder import WEIGHTS
-from ..experts import STACKED, Experts
+from ..drafts import mtp
 from . import qwen3_5_text, qwen3_moe
 from .qwen3_5_text import GATED, Qwen3_5Config
 
@@ -104,5 +105,5 @@ ARCH = Architecture(
         drop("mtp.*"),
     ),
     # config.json of the published checkpoints does not count the block that they have.
-    drafts=drafts.beside_layers(Block, lambda _cfg: None),
+    drafts=mtp.beside_layers(Block, lambda _cfg: None),
 )

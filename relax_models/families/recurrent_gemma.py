@@ -19,14 +19,14 @@ from wherry.ops import LinearRecurrenceSpec
 from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from .. import decoder
-from ..activations import activate
 from ..arch import Architecture, rename, unpack
+from ..blocks.experts import ExpertLinear
+from ..blocks.recurrent import ShortConv, softplus
 from ..config import Count, Positions, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
-from ..experts import ExpertLinear
-from ..layers import EXACT, GatedMLP, exact
-from ..norms import RMSNorm
-from ..recurrent import ShortConv, softplus
+from ..layers.activations import activate
+from ..layers.dense import EXACT, GatedMLP, exact
+from ..layers.norms import RMSNorm
 from ..step import Batch
 from .granite import Multiplier
 

@@ -22,13 +22,13 @@ from wherry.ops import DplrSpec, ShortConvSpec
 from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from .. import decoder
-from ..activations import activate
 from ..arch import Architecture, constant, rename
+from ..blocks.recurrent import RecurrentConfig
 from ..config import Count, Range, Size
 from ..decoder import TIED
-from ..layers import Unquantized, exact
-from ..norms import LayerNorm
-from ..recurrent import RecurrentConfig
+from ..layers.activations import activate
+from ..layers.dense import Unquantized, exact
+from ..layers.norms import LayerNorm
 from ..step import Batch
 
 _SLOWEST = -0.6065306597126334  # -e^-0.5: the logarithm of a decay is at least this

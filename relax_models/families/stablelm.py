@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 from tvm.relax.frontend import nn
 
-from .. import decoder, head_norms
+from .. import decoder
 from ..arch import Architecture
+from ..blocks import head_norms
 from ..config import Epsilon, Positions
 from ..decoder import WEIGHTS, Biases
-from ..norms import LayerNorm
+from ..layers.norms import LayerNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from .. import decoder
 from ..arch import Architecture, rename
 from ..config import Epsilon, Positions
 from ..decoder import WEIGHTS, Biases
-from ..layers import MLP
-from ..norms import LayerNorm
+from ..layers.dense import MLP
+from ..layers.norms import LayerNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

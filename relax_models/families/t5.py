@@ -14,14 +14,14 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape, RaggedAttentionSpec
 
-from ..activations import NAMES, Activation
 from ..arch import Architecture, WeightRule, concat, drop, rename, tie
 from ..config import Count, Epsilon, Positions, Range, Size, VocabSize
 from ..encoder_decoder import EncoderDecoder
-from ..layers import MLP, Embedding, GatedMLP, exact
-from ..norms import RMSNorm
-from ..ragged import attend
-from ..relative import biases
+from ..layers.activations import NAMES, Activation
+from ..layers.dense import MLP, Embedding, GatedMLP, exact
+from ..layers.norms import RMSNorm
+from ..layers.ragged import attend
+from ..layers.relative import biases
 from ..step import Batch, WithSource, attention, cross_attention, keep_source
 
 SIDES = ("encoder", "decoder")

@@ -21,12 +21,12 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import AttentionShape
 
 from .. import decoder, layer_kinds
-from ..activations import activate
 from ..arch import Architecture, RopeConfig, concat, rename, unused_in
+from ..blocks.mamba2 import MAMBA2, Mamba2, Mamba2Config, Mamba2Shape, Steps
 from ..config import NOT_READ, Count, Epsilon, Positions, Range, Size
 from ..decoder import TIED
 from ..layer_kinds import LINEAR
-from ..mamba2 import MAMBA2, Mamba2, Mamba2Config, Mamba2Shape, Steps
+from ..layers.activations import activate
 from ..step import Batch, attention
 
 HYBRID = "hybrid"

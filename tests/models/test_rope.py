@@ -9,7 +9,7 @@ import transformers
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from wherry.models.rope import inv_freq, read_rope
+from wherry.models.layers.rope import inv_freq, read_rope
 
 
 def random_parameters(kind: str, rng: random.Random) -> dict:

@@ -9,8 +9,8 @@ from tvm import relax, te, tirx
 from tvm.ir import assert_structural_equal
 
 from wherry.compiler.library.references import REFERENCES
-from wherry.models.expert_reference import expert_linear
-from wherry.models.experts import FLOATS
+from wherry.models.blocks.expert_reference import expert_linear
+from wherry.models.blocks.experts import FLOATS
 from wherry.ops import ExpertLinearSpec
 from wherry.passes.quantize import Quantization, Quantize, stored_dtypes
 from wherry.quant.plan import parts

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from wherry.models.ragged import attention_reference, pool_reference
+from wherry.models.layers.ragged import attention_reference, pool_reference
 from wherry.ops import PoolSpec, RaggedAttentionSpec
 from wherry.targets.kernels.cpu import CpuKernels
 

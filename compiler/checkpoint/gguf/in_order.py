@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan
-from wherry.models.weights import Order
+from wherry.models.weights.plan import ParameterPlan
+from wherry.models.weights.rules import Order
 from wherry.quant.act_order import ORDER, ActOrderQuant
 
 from .kept import GgufRows, kept

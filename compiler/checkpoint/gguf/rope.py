@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.rope import RopeConfig, inv_freq
+from wherry.models.layers.rope import RopeConfig, inv_freq
 
 from .fields import Fields
 from .header import TensorEntry

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError
-from wherry.models.weight_plan import ParameterPlan
-from wherry.models.weights import Order
+from wherry.models.weights.plan import ParameterPlan
+from wherry.models.weights.rules import Order
 
 from ..tensors import FLOATS, Checkpoint, TensorFile
 from .in_order import RowsInOrder, kept_in_order

@@ -10,7 +10,7 @@ Layout of a linear [out, in]:
                                    1 / weight_scale for "bitlinear"
 
 Models of this format round the inputs of their linears to 8 bits a row, too
-(`relax_models/bit_linear.py`).
+(`relax_models/blocks/bit_linear.py`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError
-from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weights.plan import ParameterPlan
 
 from ..kept import KeptRows
 from ..tensors import Checkpoint, TensorFile

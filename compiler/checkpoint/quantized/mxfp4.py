@@ -1,4 +1,4 @@
-"""Offers gpt-oss' experts in their published encoding, MXFP4 (`wherry.models.weights.Unpack`).
+"""Offers gpt-oss' experts in their published encoding, MXFP4 (`weights.rules.Unpack` of models).
 
 A checkpoint has two tensors for all experts of a layer: `_blocks` uint8 [experts, rows, groups, 16]
 and `_scales` uint8 [experts, rows, groups]. The bits are those of the scheme MXFP4; only rows that
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError
-from wherry.models.weight_plan import ParameterPlan
-from wherry.models.weights import Unpack
+from wherry.models.weights.plan import ParameterPlan
+from wherry.models.weights.rules import Unpack
 from wherry.quant.blocks import BLOCKS, BlockQuant
 
 from ..kept import KeptRows

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan, Piece, rows_of
+from wherry.models.weights.plan import ParameterPlan, Piece, rows_of
 from wherry.quant.act_order import ORDER
 from wherry.quant.float import FLOATS, FloatScheme
 from wherry.quant.scheme import Scheme

@@ -102,7 +102,7 @@ class AttentionShape(Record):
     kv: GivenName = "both"  # which of K and V follow Q in qkv
     window: int | None = None  # tokens that a row attends to, its own included; None: all before it
     softcap: float | None = None  # if set, scores become cap * tanh(score / cap)
-    latent: bool = False  # whether keys are also the values (MLA): see models/latent.py
+    latent: bool = False  # whether keys are also the values (MLA): see models/blocks/latent.py
     # ALiBi, one per query head: slope * distance is subtracted from a score
     slopes: tuple[float, ...] = ()
     reach: int | None = None  # as `AttentionSpec` has it

@@ -11,8 +11,8 @@ from wherry.compiler.checkpoint.assemble import blocks
 from wherry.compiler.checkpoint.gguf.architectures.changes import Tiled
 from wherry.compiler.checkpoint.gguf.kept import kept
 from wherry.compiler.checkpoint.gguf.opening import open_gguf
-from wherry.models.weight_plan import plan_weights
-from wherry.models.weights import Pairs, concat, reorder
+from wherry.models.weights.plan import plan_weights
+from wherry.models.weights.rules import Pairs, concat, reorder
 from wherry.quant.scheme import record
 
 from . import writing

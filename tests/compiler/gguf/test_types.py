@@ -13,7 +13,7 @@ from wherry.compiler.checkpoint.gguf.architectures.changes import Tiled
 from wherry.compiler.checkpoint.gguf.few_bits import FEW_BITS
 from wherry.compiler.checkpoint.gguf.tensors import GgufCheckpoint, GgufTensor, parts
 from wherry.compiler.checkpoint.gguf.types import READ, layout_of
-from wherry.models.weights import Pairs
+from wherry.models.weights.rules import Pairs
 from wherry.quant.scheme import find
 
 from ...support.random_blocks import dequantized

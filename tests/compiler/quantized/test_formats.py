@@ -12,7 +12,7 @@ from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.quantized import bits
 from wherry.models.arch import Groups
-from wherry.models.weight_plan import ParameterPlan, Piece
+from wherry.models.weights.plan import ParameterPlan, Piece
 from wherry.quant.act_order import ORDER
 from wherry.quant.scheme import portable, record
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError
-from wherry.models.weights import Order, Pairs
+from wherry.models.weights.rules import Order, Pairs
 
 from ..tensors import GgufTensor
 

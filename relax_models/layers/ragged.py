@@ -16,7 +16,7 @@ from tvm.script import tirx as T
 from wherry.ops import PoolingName, PoolSpec, RaggedAttentionSpec, script
 from wherry.ops.tags import tag
 
-from .step import Batch
+from ..step import Batch
 
 
 def attend(

@@ -17,7 +17,7 @@ from tvm.script import tirx as T
 from wherry.ops import ActivationSpec, ExpertLinearSpec, RouteSpec, SwiGLUSpec, script
 from wherry.ops.tags import tag
 
-from .activations import formula
+from ..layers.activations import formula
 
 LEAST = -3.0e38  # a value below every real score
 

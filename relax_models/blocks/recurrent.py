@@ -20,12 +20,12 @@ from wherry.ops import GatedDeltaSpec, ShortConvSpec
 from wherry.ops.recurrent import LOG1P
 from wherry.ops.tags import PACK, RECURRENCE, tag
 
-from .activations import activate
-from .config import Count, Epsilon, Size, VocabSize
-from .decoder import ModelScales
-from .layers import Unquantized, exact
-from .norms import RMSNorm
-from .step import Batch
+from ..config import Count, Epsilon, Size, VocabSize
+from ..decoder import ModelScales
+from ..layers.activations import activate
+from ..layers.dense import Unquantized, exact
+from ..layers.norms import RMSNorm
+from ..step import Batch
 
 if TYPE_CHECKING:
     from typing_extensions import Self

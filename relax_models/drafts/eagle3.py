@@ -1,6 +1,6 @@
 """EAGLE-3 heads: a small network, trained for a model by others, that drafts tokens.
 
-In the place of a block of multi-token prediction (`drafts.py`), it reads three layers' hidden
+In the place of a block of multi-token prediction (`mtp.py`), it reads three layers' hidden
 states of the model. For the token at position i, with what is kept of position i - 1:
 
     kept = fc([h_a, h_b, h_c])      # of the model; of draft tokens, y
@@ -31,12 +31,12 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.errors import UsageError
 
-from . import decoder
-from .arch import Architecture, Drafts, concat, drop, rename, reorder
-from .config import Size, VocabSize, read_config
-from .families.llama import LlamaConfig
-from .layers import Embedding, GatedMLP, exact
-from .step import Appending, Batch, attention, keep_hidden, kept_hidden
+from .. import decoder
+from ..arch import Architecture, Drafts, concat, drop, rename, reorder
+from ..config import Size, VocabSize, read_config
+from ..families.llama import LlamaConfig
+from ..layers.dense import Embedding, GatedMLP, exact
+from ..step import Appending, Batch, attention, keep_hidden, kept_hidden
 
 PREFIX = "draft_head."  # of the names of the head's tensors
 _ABSENT = -1e30  # logit of a token that the head lacks
@@ -137,7 +137,7 @@ class Layer(nn.Module):
 
 
 class Eagle3(nn.Module):
-    """The head, which takes the place of `drafts.DraftBlock` in a model."""
+    """The head, which takes the place of `mtp.DraftBlock` in a model."""
 
     def __init__(self, cfg: Eagle3Config, head: DraftHead, target: Any) -> None:
         self.size, self.read_layers = cfg.hidden_size, layers_read(cfg, target)

@@ -31,8 +31,8 @@ from typing import Any
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from .arch import Drafts, rename
-from .step import Appending, Batch, keep_hidden, kept_hidden
+from ..arch import Drafts, rename
+from ..step import Appending, Batch, keep_hidden, kept_hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

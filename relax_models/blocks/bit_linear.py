@@ -18,7 +18,7 @@ from tvm import te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from .arch import Architecture
+from ..arch import Architecture
 
 F32 = "float32"
 _MOST = 127  # of an integer

@@ -10,10 +10,10 @@ from typing import Any
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from . import decoder
-from .arch import WeightRule, constant, rename, stack
-from .norms import LayerNorm
-from .step import Batch, attention
+from .. import decoder
+from ..arch import WeightRule, constant, rename, stack
+from ..layers.norms import LayerNorm
+from ..step import Batch, attention
 
 
 class SharedNorm(nn.Module):

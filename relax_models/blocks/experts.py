@@ -16,9 +16,10 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import ExpertLinearSpec, GateName, RouteSpec, Scheme
 
-from . import decoder, expert_reference
-from .arch import rename, stack
-from .layers import GatedMLP, Unquantized, exact
+from .. import decoder
+from ..arch import rename, stack
+from ..layers.dense import GatedMLP, Unquantized, exact
+from . import expert_reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

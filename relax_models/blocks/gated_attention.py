@@ -10,8 +10,8 @@ from typing import Any
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from . import decoder
-from .step import Batch
+from .. import decoder
+from ..step import Batch
 
 
 class GatedAttention(decoder.HeadNormAttention):

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from tvm.relax.frontend.nn import Tensor
 
-from . import decoder
-from .layers import Embedding
-from .step import Batch
+from .. import decoder
+from ..layers.dense import Embedding
+from ..step import Batch
 
 
 class PositionedDecoder(decoder.Decoder):

@@ -20,13 +20,14 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import Mamba2Spec
 from wherry.ops.tags import PACK, RECURRENCE, tag
 
-from . import decoder, layers
-from .activations import activate
-from .arch import WeightRule, constant, either, rename, split
-from .config import Count, Range, Size
-from .layers import Unquantized, exact
+from .. import decoder
+from ..arch import WeightRule, constant, either, rename, split
+from ..config import Count, Range, Size
+from ..layers import dense
+from ..layers.activations import activate
+from ..layers.dense import Unquantized, exact
+from ..step import Batch
 from .recurrent import ShortConv
-from .step import Batch
 
 Steps = Annotated[float, Range(0.0, math.inf)]
 
@@ -225,7 +226,7 @@ class Block(nn.Module):
 
     def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
         """Return the feed-forward of a layer."""
-        return layers.GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
+        return dense.GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""

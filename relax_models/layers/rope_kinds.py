@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .decoder import FULL, WINDOWED
+from ..layer_kinds import FULL, WINDOWED
 
 
 def rope_by_kind(given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,13 +19,13 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import MambaSpec
 from wherry.ops.tags import PACK, RECURRENCE, tag
 
-from .activations import activate
-from .arch import WeightRule, split
-from .config import Range, Size
-from .layers import Unquantized, exact
-from .norms import RMSNorm
+from ..arch import WeightRule, split
+from ..config import Range, Size
+from ..layers.activations import activate
+from ..layers.dense import Unquantized, exact
+from ..layers.norms import RMSNorm
+from ..step import Batch
 from .recurrent import ShortConv
-from .step import Batch
 
 Expand = Annotated[float, Range(0.01, 64)]
 Rank = Size | Literal["auto"]

@@ -23,12 +23,12 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape
 
-from . import decoder
-from .arch import RotatedFirst, drop, heads, inv_freq, reorder
-from .config import Size
+from .. import decoder
+from ..arch import RotatedFirst, drop, heads, inv_freq, reorder
+from ..config import Size
+from ..layers.norms import RMSNorm
+from ..step import Batch, attention
 from .experts import ExpertLinear
-from .norms import RMSNorm
-from .step import Batch, attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

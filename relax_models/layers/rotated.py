@@ -13,7 +13,7 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import RaggedAttentionSpec
 
-from .step import Batch
+from ..step import Batch
 
 Angles = tuple[Tensor, Tensor]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wherry.errors import ModelError, listing
 
-from .weights import (
+from .rules import (
     Concat,
     Constant,
     Drop,

@@ -15,7 +15,7 @@ from tvm import te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from .layers import Unquantized, exact
+from .dense import Unquantized, exact
 
 F32 = "float32"
 

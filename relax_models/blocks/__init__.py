@@ -1,0 +1,1 @@
+"""Attention, experts and recurrences that blocks of several architectures are built of."""

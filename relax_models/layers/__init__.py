@@ -1,0 +1,1 @@
+"""Layers without a state of their own: norms, activations, positions, linears."""

@@ -1,0 +1,1 @@
+"""How a checkpoint's tensors become parameters: rules, and the plan that they resolve to."""
