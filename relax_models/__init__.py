@@ -1,1 +1,1 @@
-"""Building blocks of model architectures; `families/` has the architectures, one file each."""
+"""Model architectures: `families/` has a file for each, the other rooms what they are built of."""

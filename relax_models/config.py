@@ -69,9 +69,12 @@ class Range:
 # exhausts memory.
 Size = Annotated[int, Range(1, 2**20)]  # a dimension: hidden, intermediate, a head's
 Count = Annotated[int, Range(1, 2**12)]  # number of layers or of heads
+CountOrZero = Annotated[int, Range(0, 2**12)]
 VocabSize = Annotated[int, Range(1, 2**24)]
 Positions = Annotated[int, Range(1, 2**30)]  # number of tokens
 Epsilon = Annotated[float, Range(1e-12, 0.1)]
+Factor = Annotated[float, Range(1e-6, 1e6)]
+Cap = Annotated[float, Range(1e-3, 1e6)]  # of logits or scores: cap * tanh(x / cap)
 
 # Metadata of fields that are no fields of config.json: `field(default=..., metadata=NOT_READ)`.
 NOT_READ = {"config.json": False}

@@ -1,4 +1,4 @@
-"""Kinds of layers, as config.json lists them in `layer_types`. Without TVM."""
+"""Kinds of layers, as config.json lists them: `layer_types`, `mlp_layer_types`. Without TVM."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 FULL, WINDOWED, LINEAR = "full_attention", "sliding_attention", "linear_attention"
+DENSE, SPARSE = "dense", "sparse"  # of feed-forwards, in `mlp_layer_types`
 # Kinds as configurations before transformers 5.10 spell them -> as they are spelled now.
 _OLDER = {"attention": FULL, "mamba": LINEAR}
 
@@ -27,3 +28,12 @@ def respelled(given: Mapping[str, Any], field: str = "layer_types") -> dict[str,
     if not isinstance(kinds, list):
         return dict(given)
     return {**given, field: [_OLDER.get(k, k) if isinstance(k, str) else k for k in kinds]}
+
+
+def feed_forward_problems(kinds: tuple[str, ...], layers: int) -> Iterator[str]:
+    """Yield errors in `mlp_layer_types`, the kind of each layer's feed-forward."""
+    unknown = sorted(set(kinds) - {DENSE, SPARSE})
+    if unknown:
+        yield f"mlp_layer_types: found {', '.join(unknown)}, supported are {DENSE} and {SPARSE}"
+    if kinds and len(kinds) != layers:
+        yield f"mlp_layer_types: {len(kinds)} found for the {layers} of num_hidden_layers"

@@ -34,6 +34,13 @@ RUNTIME = (
     *("server", "ray_serve"),
 )
 
+# The rooms of model architectures, the lowest first. A file in `families/` imports no other there:
+# what two families share stands in a room below.
+MODELS = (
+    *("layer_kinds", "output", "step", "weights", "layers", "config", "arch", "decoder", "encoder"),
+    *("encoder_decoder", "rotary_encoder", "blocks", "classic", "lineages", "drafts", "families"),
+)
+
 
 def imported(path: Path, parent: tuple[str, ...]) -> set[str]:
     """Names in the package `parent` that a file imports, at its top or inside functions."""
@@ -72,15 +79,30 @@ def test_directions(package):
     assert not problems, "\n".join(problems)
 
 
-def test_directions_inside_the_run_time():
-    every = rooms(SRC / "runtime")
-    assert every.keys() == set(RUNTIME)
+def upward(package: str, order: tuple[str, ...]) -> list[str]:
+    """Imports inside a package of a room that `order` has after the importing file's own."""
+    every = rooms(SRC / package)
+    assert every.keys() == set(order)
     problems = []
-    for place, room in enumerate(RUNTIME):
+    for place, room in enumerate(order):
         for path in every[room]:
-            above = imported(path, ("wherry", "runtime")) & set(RUNTIME[place + 1 :])
+            above = imported(path, ("wherry", package)) & set(order[place + 1 :])
             name = path.relative_to(SRC).as_posix()
             problems += [f"{name} imports {other}" for other in sorted(above)]
+    return problems
+
+
+@pytest.mark.parametrize(("package", "order"), [("runtime", RUNTIME), ("models", MODELS)])
+def test_directions_inside(package, order):
+    assert not upward(package, order)
+
+
+def test_families_share_through_the_rooms_below():
+    families = ("wherry", "models", "families")
+    problems = []
+    for path in sorted(SRC.joinpath(*families[1:]).glob("*.py")):
+        others = imported(path, families)
+        problems += [f"families/{path.name} imports {other}" for other in sorted(others)]
     assert not problems, "\n".join(problems)
 
 

@@ -182,7 +182,8 @@ def test_named_files_exist(name):
 
 
 @pytest.mark.parametrize(
-    "folder", ["engine", "app", "runtime_py", "compiler", "src/wherry", "web", "mobile"]
+    "folder",
+    ["engine", "app", "runtime_py", "compiler", "relax_models", "src/wherry", "web", "mobile"],
 )
 def test_the_map_has_each_room(folder):
     page = BY_NAME["ARCHITECTURE.md"].read_text()

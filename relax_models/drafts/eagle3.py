@@ -34,8 +34,8 @@ from wherry.errors import UsageError
 from .. import decoder
 from ..arch import Architecture, Drafts, concat, drop, rename, reorder
 from ..config import Size, VocabSize, read_config
-from ..families.llama import LlamaConfig
 from ..layers.dense import Embedding, GatedMLP, exact
+from ..lineages.llama import LlamaConfig
 from ..step import Appending, Batch, attention, keep_hidden, kept_hidden
 
 PREFIX = "draft_head."  # of the names of the head's tensors

@@ -20,9 +20,8 @@ from ..arch import Architecture, RopeConfig, rename
 from ..blocks import experts
 from ..blocks.experts import EACH, Experts
 from ..blocks.gated_attention import GatedAttention
-from ..config import Count, Epsilon, Positions, Size
+from ..config import Count, CountOrZero, Epsilon, Factor, Positions, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
-from .glm4_moe import Factor, Few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +47,10 @@ class AfmoeConfig(decoder.WindowedConfig):
     global_attn_every_n_layers: Count = 4
     mup_enabled: bool = False  # whether embeddings are multiplied by the root of hidden_size
     moe_intermediate_size: Size = 1408
-    num_dense_layers: Few = 1
+    num_dense_layers: CountOrZero = 1
     num_experts: Count = 64
     num_experts_per_tok: Count = 6
-    num_shared_experts: Few = 2
+    num_shared_experts: CountOrZero = 2
     route_scale: Factor = 1.0
 
     def is_windowed(self, layer: int) -> bool:

@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tvm.relax.frontend import nn
-
-from .. import decoder
 from ..arch import Architecture
+from ..blocks import squared_relu
 from ..config import Epsilon, Positions
 from ..decoder import WEIGHTS
-from ..layers.dense import MLP
-from . import llama
+from ..lineages.llama import LlamaConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArceeConfig(llama.LlamaConfig):
+class ArceeConfig(LlamaConfig):
     """Fields of Arcee's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 4096
@@ -25,17 +22,4 @@ class ArceeConfig(llama.LlamaConfig):
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("relu2",)}
 
 
-class Block(decoder.Block):
-    def feed_forward(self, cfg: ArceeConfig, layer: int) -> nn.Module:
-        return MLP(cfg.hidden_size, cfg.intermediate_size, "relu2", cfg.mlp_bias)
-
-
-class Decoder(decoder.Decoder):
-    block = Block
-
-
-class CausalLM(decoder.CausalLM):
-    decoder = Decoder
-
-
-ARCH = Architecture(name="arcee", config=ArceeConfig, model=CausalLM, weights=WEIGHTS)
+ARCH = Architecture(name="arcee", config=ArceeConfig, model=squared_relu.CausalLM, weights=WEIGHTS)

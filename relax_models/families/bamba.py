@@ -13,11 +13,11 @@ from ..arch import Architecture, rename
 from ..blocks.mamba2 import MAMBA2, CausalLM, Mamba2Config
 from ..config import Epsilon, Positions, Range
 from ..decoder import WEIGHTS
-from . import llama
+from ..lineages.llama import LlamaConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BambaConfig(Mamba2Config, llama.LlamaConfig):
+class BambaConfig(Mamba2Config, LlamaConfig):
     """Fields of Bamba's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 262144
@@ -37,7 +37,7 @@ class BambaConfig(Mamba2Config, llama.LlamaConfig):
     )
 
     def problems(self) -> Iterator[str]:
-        yield from llama.LlamaConfig.problems(self)
+        yield from LlamaConfig.problems(self)
         yield from self.mamba_problems()
         beyond = [i for i in self.attn_layer_indices if i >= self.num_hidden_layers]
         if beyond:

@@ -15,8 +15,8 @@ from ..arch import Architecture, rename
 from ..blocks.positions import alibi
 from ..config import Positions
 from ..layers.activations import Name
+from ..lineages import falcon
 from ..step import Batch
-from . import falcon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from .. import classic
 from ..arch import Architecture, Pairs, rename, reorder
-from . import gptj
+from ..lineages import gptj
+from ..lineages.gptj import GPTJConfig
 
 PARTS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodeGenConfig(gptj.GPTJConfig):
+class CodeGenConfig(GPTJConfig):
     """Fields of CodeGen's config.json that shape the computation."""
 
     def problems(self) -> Iterator[str]:
-        yield from gptj.GPTJConfig.problems(self)
+        yield from GPTJConfig.problems(self)
         if self.num_attention_heads % PARTS:
             yield f"n_head: {self.num_attention_heads} is not divisible by the {PARTS} stored parts"
 

@@ -18,21 +18,20 @@ from .. import decoder
 from ..arch import Architecture, RopeConfig
 from ..blocks import experts
 from ..blocks.experts import STACKED, Experts
-from ..config import Count, Epsilon, Size
+from ..config import Count, CountOrZero, Epsilon, Size
 from ..decoder import PAIRED, WEIGHTS
+from ..layer_kinds import DENSE, feed_forward_problems
 from ..layers.dense import GatedMLP
 from ..layers.norms import LayerNorm, RMSNorm
-from . import cohere2
-from .exaone_moe import DENSE, kinds_of_layers
-from .glm4_moe import Few
+from ..lineages.cohere2 import Cohere2Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cohere2MoeConfig(cohere2.Cohere2Config):
+class Cohere2MoeConfig(Cohere2Config):
     """Fields of Cohere2Moe's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {
-        **cohere2.Cohere2Config.ALIASES,
+        **Cohere2Config.ALIASES,
         "num_local_experts": "num_experts",
     }
     head_dim: Size | None = 128
@@ -40,19 +39,19 @@ class Cohere2MoeConfig(cohere2.Cohere2Config):
     rms_norm_eps: Epsilon | None = None  # type: ignore[assignment]
     num_experts_per_tok: Count = 2
     num_experts: Count = 8
-    num_shared_experts: Few = 0
+    num_shared_experts: CountOrZero = 0
     shared_expert_combination_strategy: Literal["average", "sum"] = "average"
     expert_selection_fn: Literal["softmax", "sigmoid"] = "softmax"
     norm_topk_prob: bool = True  # whether weights by the sigmoid are divided by their sum
     mlp_layer_types: tuple[str, ...] = ()  # (): first_k_dense_replace decides
-    first_k_dense_replace: Few = 0
+    first_k_dense_replace: CountOrZero = 0
     prefix_dense_intermediate_size: Size | None = None  # None: intermediate_size
     # of the dense layers, every Nth has no window
     prefix_dense_sliding_window_pattern: Count = 1
 
     def problems(self) -> Iterator[str]:
-        yield from cohere2.Cohere2Config.problems(self)
-        yield from kinds_of_layers(self.mlp_layer_types, self.num_hidden_layers)
+        yield from Cohere2Config.problems(self)
+        yield from feed_forward_problems(self.mlp_layer_types, self.num_hidden_layers)
         if self.num_experts_per_tok > self.num_experts:
             yield f"num_experts_per_tok: {self.num_experts_per_tok} of {self.num_experts} experts"
 

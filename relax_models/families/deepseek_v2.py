@@ -6,29 +6,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from ..arch import Architecture, spare_layers
-from ..blocks import experts, latent
-from ..blocks.experts import STACKED, Experts
-from ..config import Count, Size
-from ..decoder import WEIGHTS as DECODER
-from . import glm4_moe
+from ..arch import Architecture
+from ..blocks import latent
+from ..blocks.experts import Experts
+from ..blocks.grouped_experts import GroupedConfig
+from ..config import Count, CountOrZero, Size
+from ..lineages import deepseek
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
+class DeepseekV2Config(GroupedConfig, latent.LatentConfig):
     """Fields of DeepseekV2's config.json that shape the computation."""
 
-    ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
+    ALIASES: ClassVar[Mapping[str, str]] = GroupedConfig.ALIASES
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
         "mlp_bias": (False,),
         "moe_layer_freq": (1,),
         "scoring_func": ("softmax",),
     }
-    # Fields about training, and fields that follow from others.
-    IGNORED: ClassVar[tuple[str, ...]] = ("aux_loss_alpha", "seq_aux", "ep_size", "qk_head_dim")
+    IGNORED: ClassVar[tuple[str, ...]] = deepseek.UNREAD
     moe_intermediate_size: Size = 1407
-    n_shared_experts: glm4_moe.Few = 2
+    n_shared_experts: CountOrZero = 2
     n_routed_experts: Count = 64
     topk_method: Literal["greedy", "group_limited_greedy"] = "greedy"
 
@@ -37,12 +36,12 @@ class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
 
         transformers never normalizes them, whatever `norm_topk_prob` says.
         """
-        yield from glm4_moe.GroupedConfig.problems(self)
+        yield from GroupedConfig.problems(self)
         if self.norm_topk_prob:
             yield "norm_topk_prob: found True, supported is False"
 
     def experts_of(self, layer: int) -> Experts | None:
-        spec = glm4_moe.GroupedConfig.experts_of(self, layer)
+        spec = GroupedConfig.experts_of(self, layer)
         if spec is None:
             return None
         routing = replace(spec.routing, score="softmax", bias=False, group_top=1, normalized=False)
@@ -51,23 +50,6 @@ class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
         return replace(spec, routing=routing)
 
 
-class Block(experts.Block):
-    attention = latent.Attention
-
-
-class Decoder(experts.Decoder):
-    block = Block
-
-
-class CausalLM(experts.CausalLM):
-    decoder = Decoder
-
-
-WEIGHTS = (
-    *STACKED,
-    *latent.WEIGHTS,
-    *DECODER,
-    spare_layers("model.layers.*.*", "num_nextn_predict_layers"),
+ARCH = Architecture(
+    name="deepseek_v2", config=DeepseekV2Config, model=deepseek.CausalLM, weights=deepseek.WEIGHTS
 )
-
-ARCH = Architecture(name="deepseek_v2", config=DeepseekV2Config, model=CausalLM, weights=WEIGHTS)

@@ -8,31 +8,32 @@ from typing import Any, ClassVar
 
 from ..arch import Architecture
 from ..blocks import latent
-from ..config import Count, Positions, Size
+from ..blocks.grouped_experts import GroupedConfig
+from ..config import Count, CountOrZero, Factor, Positions, Size
 from ..drafts import mtp
-from . import deepseek_v2, glm4_moe
+from ..lineages import deepseek
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeepseekV3Config(glm4_moe.GroupedConfig, latent.LatentConfig):
+class DeepseekV3Config(GroupedConfig, latent.LatentConfig):
     """Fields of DeepseekV3's config.json that shape the computation."""
 
-    ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
+    ALIASES: ClassVar[Mapping[str, str]] = GroupedConfig.ALIASES
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
         "moe_layer_freq": (1,),
         "scoring_func": ("sigmoid",),
         "topk_method": ("noaux_tc",),
     }
-    IGNORED: ClassVar[tuple[str, ...]] = deepseek_v2.DeepseekV2Config.IGNORED
+    IGNORED: ClassVar[tuple[str, ...]] = deepseek.UNREAD
     max_position_embeddings: Positions = 4096
     moe_intermediate_size: Size = 2048
-    n_shared_experts: glm4_moe.Few = 1
+    n_shared_experts: CountOrZero = 1
     n_routed_experts: Count = 256
-    routed_scaling_factor: glm4_moe.Factor = 2.5
+    routed_scaling_factor: Factor = 2.5
     n_group: Count = 8
     topk_group: Count = 4
-    first_k_dense_replace: glm4_moe.Few = 3
+    first_k_dense_replace: CountOrZero = 3
     norm_topk_prob: bool = True
     rope_interleave: bool = True
 
@@ -44,7 +45,7 @@ class DeepseekV3Config(glm4_moe.GroupedConfig, latent.LatentConfig):
 ARCH = Architecture(
     name="deepseek_v3",
     config=DeepseekV3Config,
-    model=deepseek_v2.CausalLM,
-    weights=deepseek_v2.WEIGHTS,
-    drafts=mtp.after_layers(deepseek_v2.Block),
+    model=deepseek.CausalLM,
+    weights=deepseek.WEIGHTS,
+    drafts=mtp.after_layers(deepseek.Block),
 )

@@ -10,14 +10,15 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..arch import Architecture
+from ..blocks import qk_norm
 from ..blocks.experts import STACKED
+from ..blocks.grouped_experts import GroupedConfig
 from ..config import Positions, Range
 from ..decoder import WEIGHTS, Biases
-from . import glm4_moe, qwen3_moe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dots1Config(glm4_moe.GroupedConfig, decoder.WindowedConfig):
+class Dots1Config(GroupedConfig, decoder.WindowedConfig):
     """Fields of Dots1's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
@@ -38,5 +39,5 @@ class Dots1Config(glm4_moe.GroupedConfig, decoder.WindowedConfig):
 
 
 ARCH = Architecture(
-    name="dots1", config=Dots1Config, model=qwen3_moe.CausalLM, weights=(*STACKED, *WEIGHTS)
+    name="dots1", config=Dots1Config, model=qk_norm.SparseLM, weights=(*STACKED, *WEIGHTS)
 )

@@ -12,16 +12,14 @@ from .. import decoder
 from ..arch import Architecture, concat, drop
 from ..blocks import experts
 from ..blocks.experts import STACKED, Experts
-from ..config import Count, Range, Size
+from ..config import Count, CountOrZero, Range, Size
 from ..decoder import PAIRED, WEIGHTS
 from ..drafts import mtp
-from . import ernie4_5
-
-Few = Annotated[int, Range(0, 2**12)]
+from ..lineages.ernie4_5 import Ernie4_5Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
+class Ernie4_5MoeConfig(Ernie4_5Config):
     """Fields of Ernie4.5Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 500000.0}
@@ -34,16 +32,16 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
     moe_intermediate_size: Size = 1536
     moe_k: Count = 6
     moe_num_experts: Count = 64
-    moe_num_shared_experts: Few = 2
-    moe_layer_start_index: Few = 1
+    moe_num_shared_experts: CountOrZero = 2
+    moe_layer_start_index: CountOrZero = 1
     # last layer with experts; -1: the last of the model
     moe_layer_end_index: Annotated[int, Range(-1, 2**12)] = -1
     moe_layer_interval: Count = 1
     moe_norm_min: Annotated[float, Range(1e-30, 1.0)] = 1e-12
-    num_nextn_predict_layers: Few = 0  # blocks of multi-token prediction
+    num_nextn_predict_layers: CountOrZero = 0  # blocks of multi-token prediction
 
     def problems(self) -> Iterator[str]:
-        yield from ernie4_5.Ernie4_5Config.problems(self)
+        yield from Ernie4_5Config.problems(self)
         if self.use_bias and self.tie_word_embeddings:
             yield "use_bias: true, with tie_word_embeddings; supported is one of the two"
 

@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..arch import Architecture, drop, rename
+from ..blocks import qk_norm
 from ..blocks.experts import EACH
-from ..config import Count, Positions, Size
+from ..blocks.grouped_experts import GroupedConfig
+from ..config import Count, CountOrZero, Factor, Positions, Size
 from ..decoder import WEIGHTS
 from ..drafts import mtp
-from . import exaone4, glm4_moe
-
-DENSE, SPARSE = "dense", "sparse"
+from ..layer_kinds import DENSE, SPARSE, feed_forward_problems
+from ..lineages.exaone4 import Exaone4Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExaoneMoeConfig(glm4_moe.GroupedConfig, exaone4.Exaone4Config):
+class ExaoneMoeConfig(GroupedConfig, Exaone4Config):
     """Fields of ExaoneMoe's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {
-        **glm4_moe.GroupedConfig.ALIASES,
+        **GroupedConfig.ALIASES,
         "num_shared_experts": "n_shared_experts",
         "first_last_k_dense_replace": "first_k_dense_replace",
     }
@@ -32,10 +33,10 @@ class ExaoneMoeConfig(glm4_moe.GroupedConfig, exaone4.Exaone4Config):
     }
     max_position_embeddings: Positions = 2048
     moe_intermediate_size: Size = 1024
-    n_shared_experts: glm4_moe.Few = 1
+    n_shared_experts: CountOrZero = 1
     n_routed_experts: Count = 64
-    routed_scaling_factor: glm4_moe.Factor = 2.5
-    first_k_dense_replace: glm4_moe.Few = 1
+    routed_scaling_factor: Factor = 2.5
+    first_k_dense_replace: CountOrZero = 1
     norm_topk_prob: bool = True
     mlp_layer_types: tuple[str, ...] = ()  # (): first_k_dense_replace decides
 
@@ -52,8 +53,8 @@ class ExaoneMoeConfig(glm4_moe.GroupedConfig, exaone4.Exaone4Config):
         return rest | {"mlp_layer_types": kinds}
 
     def problems(self) -> Iterator[str]:
-        yield from glm4_moe.GroupedConfig.problems(self)
-        yield from kinds_of_layers(self.mlp_layer_types, self.num_hidden_layers)
+        yield from GroupedConfig.problems(self)
+        yield from feed_forward_problems(self.mlp_layer_types, self.num_hidden_layers)
 
     def sparse(self, layer: int) -> bool:
         if layer >= self.num_hidden_layers:
@@ -63,24 +64,15 @@ class ExaoneMoeConfig(glm4_moe.GroupedConfig, exaone4.Exaone4Config):
         return layer >= self.first_k_dense_replace
 
 
-def kinds_of_layers(kinds: tuple[str, ...], layers: int) -> Iterator[str]:
-    """Yield errors in `mlp_layer_types`, the kind of each layer's feed-forward."""
-    unknown = sorted(set(kinds) - {DENSE, SPARSE})
-    if unknown:
-        yield f"mlp_layer_types: found {', '.join(unknown)}, supported are {DENSE} and {SPARSE}"
-    if kinds and len(kinds) != layers:
-        yield f"mlp_layer_types: {len(kinds)} found for the {layers} of num_hidden_layers"
-
-
 ARCH = Architecture(
     name="exaone_moe",
     config=ExaoneMoeConfig,
-    model=glm4_moe.CausalLM,
+    model=qk_norm.SparseLM,
     weights=(
         *EACH,
         rename("mlp.router.weight", "mlp.gate.weight"),
         *WEIGHTS,
         drop("mtp.*"),  # the layers of multi-token prediction
     ),
-    drafts=mtp.beside_layers(glm4_moe.Block, lambda _cfg: None),
+    drafts=mtp.beside_layers(qk_norm.SparseBlock, lambda _cfg: None),
 )

@@ -12,14 +12,13 @@ from tvm.relax.frontend.nn import Tensor
 from wherry.ops import AttentionShape
 
 from .. import classic, decoder
-from ..arch import Architecture, RopeConfig, WeightRule, rename, reorder
+from ..arch import Architecture, RopeConfig
 from ..blocks.positions import alibi
 from ..config import Range
-from ..decoder import TIED, Biases
+from ..decoder import Biases
 from ..layers.activations import Name
+from ..lineages import falcon
 from ..step import Batch
-
-KINDS = ("weight", "bias")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,29 +110,10 @@ class CausalLM(decoder.CausalLM):
     decoder = Decoder
 
 
-# Weight rules that Bloom's checkpoints need, too.
-NAMES: Mapping[str, str] = {
-    "self_attn.qkv_proj": "self_attention.query_key_value",
-    "self_attn.o_proj": "self_attention.dense",
-    "mlp.up_proj": "mlp.dense_h_to_4h",
-    "mlp.down_proj": "mlp.dense_4h_to_h",
-    "model.norm": "transformer.ln_f",
-}
-WEIGHTS: tuple[WeightRule, ...] = (
-    TIED,
-    *(
-        rename(f"{param}.{kind}", f"{source}.{kind}")
-        for param, source in NAMES.items()
-        for kind in KINDS
-    ),
-    rename("model.embed_tokens.weight", "transformer.word_embeddings.weight"),
-    rename("model.layers.*", "transformer.h.*"),
-    *(reorder(f"query_key_value.{kind}", classic.by_head) for kind in KINDS),
-)
 ARCH = Architecture(
     name="falcon",
     config=FalconConfig,
     model=CausalLM,
-    weights=WEIGHTS,
+    weights=falcon.WEIGHTS,
     base="transformer",
 )

@@ -19,14 +19,14 @@ from ..arch import Architecture, rename
 from ..blocks.mamba2 import MAMBA2, Mamba2, Mamba2Config, Mamba2Shape, scaled
 from ..config import Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, ModelScales
+from ..lineages.llama import LlamaConfig
 from ..step import Batch
-from . import llama
 
 Factor = Annotated[float, Range(1e-9, 1e9)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FalconH1Config(Mamba2Config, llama.LlamaConfig):
+class FalconH1Config(Mamba2Config, LlamaConfig):
     """Fields of Falcon-H1's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 8192
@@ -60,7 +60,7 @@ class FalconH1Config(Mamba2Config, llama.LlamaConfig):
     )
 
     def problems(self) -> Iterator[str]:
-        yield from llama.LlamaConfig.problems(self)
+        yield from LlamaConfig.problems(self)
         yield from self.mamba_problems()
         for name, count in (("ssm_multipliers", 5), ("mlp_multipliers", 2)):
             if len(getattr(self, name)) != count:
@@ -81,7 +81,7 @@ class FalconH1Config(Mamba2Config, llama.LlamaConfig):
         )
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        shape = llama.LlamaConfig.attention_shape(self, layer)
+        shape = LlamaConfig.attention_shape(self, layer)
         return replace(shape, scale=shape.scale * self.key_multiplier)
 
     def scales(self) -> ModelScales:

@@ -11,18 +11,19 @@ from typing import ClassVar
 from ..arch import Architecture, constant
 from ..blocks.mamba import MambaShape
 from ..config import Epsilon
-from . import mamba
+from ..lineages import mamba
+from ..lineages.mamba import MambaConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FalconMambaConfig(mamba.MambaConfig):
+class FalconMambaConfig(MambaConfig):
     """Fields of Falcon Mamba's config.json that shape the computation."""
 
     mixer_rms_eps: Epsilon = 1e-6
-    IGNORED: ClassVar[tuple[str, ...]] = (*mamba.MambaConfig.IGNORED, "use_falcon_mambapy")
+    IGNORED: ClassVar[tuple[str, ...]] = (*MambaConfig.IGNORED, "use_falcon_mambapy")
 
     def mamba(self) -> MambaShape:
-        return replace(mamba.MambaConfig.mamba(self), norm_eps=self.mixer_rms_eps)
+        return replace(MambaConfig.mamba(self), norm_eps=self.mixer_rms_eps)
 
 
 ARCH = Architecture(

@@ -13,8 +13,8 @@ from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
-from ..layers.dense import GatedMLP
 from ..layers.norms import RMSNorm
+from ..lineages import gemma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,8 @@ class GemmaConfig(decoder.DecoderConfig):
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps, offset=1.0)
 
 
-class Block(decoder.Block):
-    def feed_forward(self, cfg: GemmaConfig, layer: int) -> nn.Module:
-        return GatedMLP(cfg.hidden_size, cfg.intermediate_size, "gelu_tanh")
-
-
 class Decoder(decoder.Decoder):
-    block = Block
+    block = gemma.Block
 
 
 class CausalLM(decoder.CausalLM):

@@ -16,23 +16,23 @@ from wherry.ops import AttentionShape, RaggedAttentionSpec
 
 from .. import decoder
 from ..arch import Architecture, RopeConfig, inv_freq
-from ..config import NOT_READ, Positions, Range
+from ..config import NOT_READ, Cap, Positions, Range
 from ..decoder import FULL, WEIGHTS, WINDOWED
 from ..encoder import Dense, output_of
 from ..layers.ragged import attend
 from ..layers.rope_kinds import merged
 from ..layers.rotated import Angles, angles, rotated
+from ..lineages import gemma
+from ..lineages.gemma import Gemma2Config
 from ..output import Output
 from ..step import Batch
-from . import gemma2
-from .gemma2 import Cap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gemma3Config(gemma2.Gemma2Config):
+class Gemma3Config(Gemma2Config):
     """Fields of Gemma3's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 131072
@@ -104,11 +104,11 @@ class Gemma3Config(gemma2.Gemma2Config):
         return self.local_rope if self.windowed(layer) else self.rope
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        shape = gemma2.Gemma2Config.attention_shape(self, layer)
+        shape = Gemma2Config.attention_shape(self, layer)
         return replace(shape, qk_norm_eps=self.rms_norm_eps, softcap=None)
 
 
-class Block(gemma2.Block):
+class Block(gemma.SandwichBlock):
     attention = decoder.HeadNormAttention
 
 
@@ -151,7 +151,7 @@ class BothSides(nn.Module):
         return self.o_proj(attend(qkv, batch, spec))
 
 
-class EncoderBlock(gemma2.Block):
+class EncoderBlock(gemma.SandwichBlock):
     attention = BothSides
 
 

@@ -21,23 +21,22 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..arch import Architecture, RopeConfig, inv_freq, rename, unused_in
-from ..config import Count, Positions, Range, Size, VocabSize
+from ..blocks import per_layer_inputs, shared_kv
+from ..blocks.shared_kv import SharingConfig
+from ..config import Cap, Count, CountOrZero, Positions, Range, Size, VocabSize
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, ModelScales
 from ..layers.activations import activate, formula
 from ..layers.altup import AltUp, column_block, of_length, row_mean
 from ..layers.dense import GatedMLP
 from ..layers.rope_kinds import merged
 from ..step import Batch
-from . import gemma4_text
-from .gemma2 import Cap
 
-Few = Annotated[int, Range(0, 2**12)]
 PATTERN = 5  # without layer_types every Nth layer has no sliding window
 SPARSE_LAYERS, SPARSITY = 10, 0.95  # of models with more layers, if config.json has no pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gemma3nConfig(gemma4_text.SharingConfig):
+class Gemma3nConfig(SharingConfig):
     """Fields of Gemma3nText's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 2}
@@ -61,8 +60,8 @@ class Gemma3nConfig(gemma4_text.SharingConfig):
     final_logit_softcapping: Cap | None = 30.0
     vocab_size_per_layer_input: VocabSize = 262144
     hidden_size_per_layer_input: Size = 256
-    num_kv_shared_layers: Few = 15
-    altup_active_idx: Few = 0
+    num_kv_shared_layers: CountOrZero = 15
+    altup_active_idx: CountOrZero = 0
     altup_correct_scale: bool = True
     altup_num_inputs: Count = 4
     laurel_rank: Size = 64
@@ -195,7 +194,7 @@ class Block(nn.Module):
         )
         self.laurel = Laurel(cfg)
         self.input_layernorm = cfg.norm()
-        self.self_attn = gemma4_text.Attention(cfg, layer)
+        self.self_attn = shared_kv.Attention(cfg, layer)
         self.post_attention_layernorm = cfg.norm()
         self.pre_feedforward_layernorm = cfg.norm()
         size, sparsity = cfg.size_of(layer), cfg.sparsity_of(layer)
@@ -225,7 +224,7 @@ class Block(nn.Module):
         return self.altup.added(corrected, projected)
 
 
-class LayerTables(gemma4_text.LayerTables):
+class LayerTables(per_layer_inputs.LayerTables):
     """Per-layer inputs whose table ends before the vocabulary: later tokens have row 0."""
 
     def __init__(self, cfg: Gemma3nConfig) -> None:

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 from ..arch import Architecture
 from ..config import Positions, Range
-from . import gemma4_text
+from ..lineages import gemma4
+from ..lineages.gemma4 import Gemma4Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gemma4UnifiedConfig(gemma4_text.Gemma4Config):
+class Gemma4UnifiedConfig(Gemma4Config):
     """Fields of Gemma4Unified's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 262144
@@ -24,6 +25,6 @@ class Gemma4UnifiedConfig(gemma4_text.Gemma4Config):
 ARCH = Architecture(
     name="gemma4_unified_text",
     config=Gemma4UnifiedConfig,
-    model=gemma4_text.CausalLM,
-    weights=gemma4_text.ARCH.weights,
+    model=gemma4.CausalLM,
+    weights=gemma4.WEIGHTS,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .. import decoder
 from ..arch import Architecture, rename
-from . import glm
+from ..lineages import glm
+from ..lineages.glm import GlmConfig
 
 
 class Decoder(decoder.Decoder):
@@ -22,4 +23,4 @@ WEIGHTS = (
     rename("pre_feedforward_layernorm.weight", "post_attention_layernorm.weight"),
     rename("post_feedforward_layernorm.weight", "post_mlp_layernorm.weight"),
 )
-ARCH = Architecture(name="glm4", config=glm.GlmConfig, model=CausalLM, weights=WEIGHTS)
+ARCH = Architecture(name="glm4", config=GlmConfig, model=CausalLM, weights=WEIGHTS)

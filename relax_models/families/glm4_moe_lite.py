@@ -8,19 +8,20 @@ from typing import Any, ClassVar
 
 from ..arch import Architecture
 from ..blocks import latent
-from ..config import Count, Epsilon, Positions, Size
+from ..blocks.grouped_experts import GroupedConfig
+from ..config import Count, CountOrZero, Epsilon, Factor, Positions, Size
 from ..drafts import mtp
-from . import deepseek_v2, glm4_moe
-from .exaone_moe import SPARSE, kinds_of_layers
+from ..layer_kinds import SPARSE, feed_forward_problems
+from ..lineages import deepseek
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glm4MoeLiteConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
+class Glm4MoeLiteConfig(GroupedConfig, latent.LatentConfig):
     """Fields of Glm4MoeLite's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"q_lora_rank": 768}
     ALIASES: ClassVar[Mapping[str, str]] = {
-        **glm4_moe.GroupedConfig.ALIASES,
+        **GroupedConfig.ALIASES,
         "head_dim": "qk_rope_head_dim",
     }
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -29,25 +30,25 @@ class Glm4MoeLiteConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
         "scoring_func": ("sigmoid",),
         "topk_method": ("noaux_tc",),
     }
-    IGNORED: ClassVar[tuple[str, ...]] = deepseek_v2.DeepseekV2Config.IGNORED
+    IGNORED: ClassVar[tuple[str, ...]] = deepseek.UNREAD
     max_position_embeddings: Positions = 202752
     rms_norm_eps: Epsilon = 1e-5
     qk_nope_head_dim: Size = 192
     v_head_dim: Size = 256
     moe_intermediate_size: Size = 1536
     num_experts_per_tok: Count = 4
-    n_shared_experts: glm4_moe.Few = 1
+    n_shared_experts: CountOrZero = 1
     n_routed_experts: Count = 64
-    routed_scaling_factor: glm4_moe.Factor = 1.8
-    first_k_dense_replace: glm4_moe.Few = 1
+    routed_scaling_factor: Factor = 1.8
+    first_k_dense_replace: CountOrZero = 1
     norm_topk_prob: bool = True
     rope_interleave: bool = True
     mlp_layer_types: tuple[str, ...] = ()  # (): first_k_dense_replace decides
 
     def problems(self) -> Iterator[str]:
         """Yield contradictions: inherited ones, and heads that rotate in part."""
-        yield from glm4_moe.GroupedConfig.problems(self)
-        yield from kinds_of_layers(self.mlp_layer_types, self.num_hidden_layers)
+        yield from GroupedConfig.problems(self)
+        yield from feed_forward_problems(self.mlp_layer_types, self.num_hidden_layers)
         if self.rope.partial_rotary_factor != 1.0:
             yield f"partial_rotary_factor: found {self.rope.partial_rotary_factor}, supported is 1"
 
@@ -64,7 +65,7 @@ class Glm4MoeLiteConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
 ARCH = Architecture(
     name="glm4_moe_lite",
     config=Glm4MoeLiteConfig,
-    model=deepseek_v2.CausalLM,
-    weights=deepseek_v2.WEIGHTS,
-    drafts=mtp.after_layers(deepseek_v2.Block),
+    model=deepseek.CausalLM,
+    weights=deepseek.WEIGHTS,
+    drafts=mtp.after_layers(deepseek.Block),
 )

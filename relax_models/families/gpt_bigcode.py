@@ -11,18 +11,19 @@ from ..arch import Architecture, Groups, WeightRule, reorder
 from ..config import Range
 from ..decoder import TIED
 from ..layers.activations import Name
-from . import gpt2
+from ..lineages import gpt2
+from ..lineages.gpt2 import GPT2Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GPTBigCodeConfig(gpt2.GPT2Config):
+class GPTBigCodeConfig(GPT2Config):
     """Fields of GPTBigCode's config.json that shape the computation."""
 
     hidden_act: Name = "gelu_pytorch_tanh"
     multi_query: bool = True
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"add_cross_attention": (False,)}
     IGNORED: ClassVar[tuple[str, ...]] = (
-        *gpt2.GPT2Config.IGNORED,
+        *GPT2Config.IGNORED,
         "attention_softmax_in_fp32",
         "scale_attention_softmax_in_fp32",
         "runner_max_sequence_length",

@@ -12,7 +12,7 @@ from .. import classic, decoder
 from ..arch import Architecture, concat, rename
 from ..config import Positions
 from ..decoder import FULL, TIED, WINDOWED, Biases
-from .gpt2 import NAMES
+from ..lineages import gpt2
 
 _KINDS = {"global": FULL, "local": WINDOWED}
 
@@ -87,7 +87,7 @@ ARCH = Architecture(
         concat("self_attn.qkv_proj.weight", *(f"{OWN}.{name}_proj.weight" for name in "qkv")),
         TIED,
         *(rename(f"self_attn.o_proj.{k}", f"{OWN}.out_proj.{k}") for k in ("weight", "bias")),
-        *NAMES,
+        *gpt2.NAMES,
     ),
     base="transformer",
 )

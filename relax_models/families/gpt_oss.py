@@ -7,22 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
-
-from tvm.relax.frontend import nn
-from tvm.relax.frontend.nn import Tensor, op
+from typing import Any, ClassVar
 
 from wherry.ops import RouteSpec
 
 from .. import decoder
 from ..arch import Architecture, unpack
-from ..blocks import experts
+from ..blocks import attention_sinks, experts
 from ..blocks.experts import DOWN, EXPERT, GATE_UP, Experts
-from ..config import Count, Epsilon, Positions, Range, Size
+from ..config import Count, Epsilon, Factor, Positions, Size
 from ..decoder import WEIGHTS, Biases
-from ..step import Batch, attention
-
-Positive = Annotated[float, Range(1e-6, 1e6)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +36,8 @@ class GptOssConfig(decoder.WindowedConfig):
     sliding_window: Positions | None = 128
     num_local_experts: Count = 128
     num_experts_per_tok: Count = 4
-    swiglu_alpha: Positive = 1.702
-    swiglu_limit: Positive = 7.0
+    swiglu_alpha: Factor = 1.702
+    swiglu_limit: Factor = 7.0
     attention_bias: bool = True
 
     @staticmethod
@@ -78,19 +72,8 @@ class GptOssConfig(decoder.WindowedConfig):
         )
 
 
-class Attention(decoder.Attention):
-    def __init__(self, cfg: Any, layer: int) -> None:
-        super().__init__(cfg, layer)
-        self.sinks = nn.Parameter((self.shape.heads,))
-
-    def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """Compute attention: x [n, d] -> [n, d]."""
-        sinks = op.astype(self.sinks, "float32")
-        return self.o_proj(attention(self.qkv_proj(x), batch, self.shape, sinks=sinks))
-
-
 class Block(experts.Block):
-    attention = Attention
+    attention = attention_sinks.Attention
 
 
 class Decoder(decoder.Decoder):

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 from .. import decoder
 from ..arch import Architecture, RopeConfig
+from ..blocks import attention_sinks
 from ..config import Epsilon, Positions, Range
 from ..decoder import WEIGHTS, Biases
-from . import gpt_oss
-from .granite import ScaledConfig
+from ..lineages.granite import ScaledConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class GraniteSwaConfig(ScaledConfig, decoder.WindowedConfig):
 
 
 class Block(decoder.Block):
-    attention = gpt_oss.Attention
+    attention = attention_sinks.Attention
 
 
 class Decoder(decoder.Decoder):

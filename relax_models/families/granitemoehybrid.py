@@ -19,11 +19,12 @@ from ..blocks.mamba2 import MAMBA2, Mamba2Config
 from ..config import Range, Size
 from ..layer_kinds import FULL, LINEAR
 from ..layers.dense import GatedMLP
-from . import granitemoe
+from ..lineages import granite
+from ..lineages.granite import GraniteMoeConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraniteMoeHybridConfig(Mamba2Config, granitemoe.GraniteMoeConfig):
+class GraniteMoeHybridConfig(Mamba2Config, GraniteMoeConfig):
     """Fields of Granite 4's config.json that shape the computation."""
 
     num_local_experts: Annotated[int, Range(0, 2**12)] = 8  # 0: the shared expert alone
@@ -44,7 +45,7 @@ class GraniteMoeHybridConfig(Mamba2Config, granitemoe.GraniteMoeConfig):
     prepared = staticmethod(layer_kinds.respelled)
 
     def problems(self) -> Iterator[str]:
-        yield from granitemoe.GraniteMoeConfig.problems(self)
+        yield from GraniteMoeConfig.problems(self)
         yield from layer_kinds.problems(self.layer_types, (FULL, LINEAR), self.num_hidden_layers)
         yield from self.mamba_problems()
 
@@ -58,7 +59,7 @@ class GraniteMoeHybridConfig(Mamba2Config, granitemoe.GraniteMoeConfig):
     def experts_of(self, layer: int) -> Experts | None:
         if not self.num_local_experts:
             return None
-        return granitemoe.GraniteMoeConfig.experts_of(self, layer)
+        return GraniteMoeConfig.experts_of(self, layer)
 
 
 class Block(mamba2.Block):
@@ -89,7 +90,7 @@ ARCH = Architecture(
             "shared_mlp.up_proj.weight",
             fused="shared_mlp.input_linear.weight",
         ),
-        *granitemoe.EXPERTS,
+        *granite.EXPERTS,
         rename("mlp.down_proj.weight", "shared_mlp.output_linear.weight"),
     ),
 )

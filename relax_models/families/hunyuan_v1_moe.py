@@ -10,15 +10,15 @@ from wherry.ops import RouteSpec
 
 from .. import decoder
 from ..arch import Architecture, rename
-from ..blocks import experts
+from ..blocks import qk_norm
 from ..blocks.experts import EACH, Experts
 from ..config import Count
 from ..decoder import WEIGHTS
-from . import hunyuan_v1_dense
+from ..lineages.hunyuan import HunYuanDenseV1Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
+class HunYuanMoEV1Config(HunYuanDenseV1Config):
     """Fields of HunYuanMoEV1's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {
@@ -26,7 +26,7 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
         "num_experts_per_tok": "moe_topk",
     }
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
-        **hunyuan_v1_dense.HunYuanDenseV1Config.ACCEPTED,
+        **HunYuanDenseV1Config.ACCEPTED,
         "num_shared_expert": (1,),
         "use_mixed_mlp_moe": (True,),
         "norm_topk_prob": (True,),
@@ -36,7 +36,7 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
     }
     # Fields for training only: transformers drops no tokens at inference, either.
     IGNORED: ClassVar[tuple[str, ...]] = (
-        *hunyuan_v1_dense.HunYuanDenseV1Config.IGNORED,
+        *HunYuanDenseV1Config.IGNORED,
         "capacity_factor",
         "moe_drop_tokens",
         "moe_random_routing_dropped_token",
@@ -70,22 +70,10 @@ def _each(value: int | tuple[int, ...]) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else value
 
 
-class Block(experts.Block):
-    attention = decoder.HeadNormAttention
-
-
-class Decoder(decoder.Decoder):
-    block = Block
-
-
-class CausalLM(decoder.CausalLM):
-    decoder = Decoder
-
-
 ARCH = Architecture(
     name="hunyuan_v1_moe",
     config=HunYuanMoEV1Config,
-    model=CausalLM,
+    model=qk_norm.SparseLM,
     weights=(
         *EACH,
         *WEIGHTS,

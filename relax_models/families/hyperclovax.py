@@ -10,19 +10,19 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..arch import Architecture, rename
+from ..config import Factor
 from ..decoder import WEIGHTS, ModelScales
-from . import glm4, llama
-from .granite import Multiplier
+from ..lineages.llama import LlamaConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HyperCLOVAXConfig(llama.LlamaConfig):
+class HyperCLOVAXConfig(LlamaConfig):
     """Fields of HyperCLOVAX's config.json; logits are multiplied, not divided, by their scale."""
 
-    embedding_multiplier: Multiplier = 1.0
-    attention_multiplier: Multiplier | None = None  # scale of attention scores; None: 1 / sqrt(e)
-    residual_multiplier: Multiplier = 1.0
-    logits_scaling: Multiplier = 1.0
+    embedding_multiplier: Factor = 1.0
+    attention_multiplier: Factor | None = None  # scale of attention scores; None: 1 / sqrt(e)
+    residual_multiplier: Factor = 1.0
+    logits_scaling: Factor = 1.0
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
         "use_post_norm": (True,),
@@ -40,10 +40,18 @@ class HyperCLOVAXConfig(llama.LlamaConfig):
         )
 
 
+class Decoder(decoder.Decoder):
+    block = decoder.SandwichBlock
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
 ARCH = Architecture(
     name="hyperclovax",
     config=HyperCLOVAXConfig,
-    model=glm4.CausalLM,
+    model=CausalLM,
     weights=(
         *WEIGHTS,
         # The order matters: the second rename creates a name that the first one would match.

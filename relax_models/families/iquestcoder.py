@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from ..arch import Architecture
 from ..config import Epsilon, Positions, Size
 from ..decoder import WEIGHTS, CausalLM
-from . import llama
+from ..lineages.llama import LlamaConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IQuestCoderConfig(llama.LlamaConfig):
+class IQuestCoderConfig(LlamaConfig):
     """Fields of IQuestCoder's config.json that shape the computation."""
 
     head_dim: Size | None = 128

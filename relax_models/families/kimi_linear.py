@@ -20,19 +20,18 @@ from .. import decoder, layer_kinds
 from ..arch import Architecture, concat, either, rename, reorder, stack
 from ..blocks import experts, latent
 from ..blocks.experts import DOWN, GATE_UP
+from ..blocks.grouped_experts import GroupedConfig
 from ..blocks.latent import LATENTS
 from ..blocks.recurrent import GatedNorm, ShortConv, channel_decays
-from ..config import Count, Epsilon, Positions, Size
+from ..config import Count, Epsilon, Factor, Positions, Size
 from ..decoder import WEIGHTS
-from ..layer_kinds import FULL, LINEAR
+from ..layer_kinds import DENSE, FULL, LINEAR, SPARSE, feed_forward_problems
 from ..layers.dense import Unquantized, exact
 from ..step import Batch
-from . import glm4_moe
-from .exaone_moe import DENSE, SPARSE, kinds_of_layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KimiLinearConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
+class KimiLinearConfig(GroupedConfig, latent.LatentConfig):
     """Fields of Kimi Linear's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 1048576
@@ -40,7 +39,7 @@ class KimiLinearConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
     moe_intermediate_size: Size = 1024
     n_shared_experts: Count = 1
     n_routed_experts: Count = 256
-    routed_scaling_factor: glm4_moe.Factor = 2.446
+    routed_scaling_factor: Factor = 2.446
     norm_topk_prob: bool = True
     linear_head_dim: Size = 128
     linear_num_heads: Count = 32
@@ -49,7 +48,7 @@ class KimiLinearConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
     mlp_layer_types: tuple[str, ...]
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
     ALIASES: ClassVar[Mapping[str, str]] = {
-        **glm4_moe.GroupedConfig.ALIASES,
+        **GroupedConfig.ALIASES,
         "model_max_length": "max_position_embeddings",
         "moe_renormalize": "norm_topk_prob",
         "num_expert_group": "n_group",
@@ -89,10 +88,10 @@ class KimiLinearConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
         return config
 
     def problems(self) -> Iterator[str]:
-        yield from glm4_moe.GroupedConfig.problems(self)
+        yield from GroupedConfig.problems(self)
         count = self.num_hidden_layers
         yield from layer_kinds.problems(self.layer_types, (FULL, LINEAR), count)
-        yield from kinds_of_layers(self.mlp_layer_types, count)
+        yield from feed_forward_problems(self.mlp_layer_types, count)
         if self.linear_conv_kernel_dim < 2:
             yield f"linear_conv_kernel_dim: {self.linear_conv_kernel_dim} found, minimum is 2"
 

@@ -16,21 +16,21 @@ from wherry.ops import RouteSpec
 from .. import decoder
 from ..arch import Architecture, rename, stack
 from ..blocks.experts import Experts, SparseMLP
-from ..config import Count, Size
+from ..config import Count, CountOrZero, Factor, Size
 from ..decoder import WEIGHTS
-from . import lfm2
-from .glm4_moe import Factor, Few
+from ..lineages import lfm2
+from ..lineages.lfm2 import ConvConfig
 
 ADDED = 1e-6  # to the sum by which the weights of a row's experts are divided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lfm2MoeConfig(lfm2.ConvConfig):
+class Lfm2MoeConfig(ConvConfig):
     """Fields of Lfm2Moe's config.json that shape the computation."""
 
     intermediate_size: Size = 7168  # of the first layers
     moe_intermediate_size: Size = 1792
-    num_dense_layers: Few = 2
+    num_dense_layers: CountOrZero = 2
     num_experts: Count = 32
     num_experts_per_tok: Count = 4
     use_expert_bias: bool = True
@@ -41,7 +41,7 @@ class Lfm2MoeConfig(lfm2.ConvConfig):
         if not self.layer_types:
             kinds = f"{lfm2.CONV} or {decoder.FULL}"
             yield f"layer_types: missing; it has the kind of each layer, {kinds}"
-        yield from lfm2.ConvConfig.problems(self)
+        yield from ConvConfig.problems(self)
         if self.num_experts_per_tok > self.num_experts:
             yield (
                 f"num_experts_per_tok: {self.num_experts_per_tok} are more than the "

@@ -18,9 +18,9 @@ from ..config import Count, Positions, Size
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases
 from ..layers.dense import Unquantized
 from ..layers.rope_kinds import rope_by_kind
+from ..lineages import lfm2
+from ..lineages.lfm2 import ConvConfig
 from ..step import Batch
-from . import lfm2
-from .lfm2 import CONV
 
 ROPE = {
     WINDOWED: {"rope_type": "default", "rope_theta": 10000.0},
@@ -29,7 +29,7 @@ ROPE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lfm3Config(lfm2.ConvConfig):
+class Lfm3Config(ConvConfig):
     """Fields of LFM3's config.json that shape the computation."""
 
     intermediate_size: Size = 7680
@@ -41,7 +41,7 @@ class Lfm3Config(lfm2.ConvConfig):
     use_sandwich_norm: bool = True  # whether norms follow each part, before it is added
     use_attention_gate: bool = True
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
-    KINDS: ClassVar[tuple[str, ...]] = (FULL, WINDOWED, CONV)
+    KINDS: ClassVar[tuple[str, ...]] = (FULL, WINDOWED, lfm2.CONV)
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
@@ -49,14 +49,14 @@ class Lfm3Config(lfm2.ConvConfig):
         return rope_by_kind(given, ROPE)
 
     def problems(self) -> Iterator[str]:
-        yield from lfm2.ConvConfig.problems(self)
+        yield from ConvConfig.problems(self)
         if WINDOWED in self.layer_types and self.sliding_window is None:
             yield f"layer_types: {WINDOWED} without a sliding_window"
 
     def default_kind(self, layer: int) -> str:
         if layer % 4 == 2:
             return FULL
-        return WINDOWED if layer % 4 == 0 and layer > 0 else CONV
+        return WINDOWED if layer % 4 == 0 and layer > 0 else lfm2.CONV
 
     def windowed(self, layer: int) -> bool:
         """Return whether `layer` has the sliding window."""

@@ -11,25 +11,25 @@ from typing import Any, ClassVar
 
 from .. import decoder
 from ..arch import Architecture, drop
+from ..config import CountOrZero
 from ..decoder import WEIGHTS, CausalLM
 from ..drafts import mtp
-from . import qwen2
-from .glm4_moe import Few
+from ..lineages.qwen import Qwen2Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MiMoConfig(qwen2.Qwen2Config):
+class MiMoConfig(Qwen2Config):
     """Fields of MiMo's config.json that shape the computation."""
 
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
         "attention_bias": (True,),
     }
-    num_nextn_predict_layers: Few = 0  # blocks of multi-token prediction
+    num_nextn_predict_layers: CountOrZero = 0  # blocks of multi-token prediction
 
     def windowed(self, layer: int) -> bool:
         """Return whether `layer` has the sliding window; the layer of a block has none."""
-        return layer < self.num_hidden_layers and qwen2.Qwen2Config.windowed(self, layer)
+        return layer < self.num_hidden_layers and Qwen2Config.windowed(self, layer)
 
 
 BLOCK = mtp.named(

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from .. import decoder
 from ..arch import Architecture
-from ..config import Positions, Size
+from ..config import Factor, Positions, Size
 from ..decoder import WEIGHTS, CausalLM, ModelScales
-from .granite import Multiplier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +19,8 @@ class MiniCPMConfig(decoder.DecoderConfig):
 
     max_position_embeddings: Positions = 2048
     tie_word_embeddings: bool = True
-    scale_emb: Multiplier = 1.0
-    scale_depth: Multiplier = 1.0
+    scale_emb: Factor = 1.0
+    scale_depth: Factor = 1.0
     dim_model_base: Size = 1
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),

@@ -17,7 +17,7 @@ from ..blocks import experts
 from ..blocks.experts import Experts
 from ..config import Count, Positions, Size
 from ..decoder import WEIGHTS
-from .mixtral import SPARSE_MOE
+from ..lineages.mixtral import SPARSE_MOE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

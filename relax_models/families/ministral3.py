@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from tvm.relax.frontend.nn import Tensor
 
 from .. import decoder
 from ..arch import Architecture
-from ..blocks.temperature import Temperature, tempered
-from ..config import Epsilon, Positions, Range, Size
+from ..blocks.temperature import TemperedConfig, tempered
+from ..config import Epsilon, Positions, Size
 from ..decoder import WEIGHTS
 from ..step import Batch, attention
 
@@ -26,32 +26,6 @@ _YARN: Mapping[str, Any] = {
     "mscale": 1.0,
     "llama_4_scaling_beta": 0.1,
 }
-
-
-# no slots, because families combine it with their dense model's fields
-@dataclass(frozen=True, kw_only=True)
-class TemperedConfig:
-    """Fields of families that store the scaling of queries among RoPE's fields."""
-
-    growth: Annotated[float, Range(0.0, 1e3)] = 0.0
-    SPELLED: ClassVar[Mapping[str, str]] = {"growth": "llama_4_scaling_beta"}
-
-    @staticmethod
-    def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Read the scaling of queries, which is stored among RoPE's fields."""
-        rope = given.get("rope_parameters")
-        if not isinstance(rope, dict):
-            return given
-        own = {k: v for k, v in rope.items() if k == "llama_4_scaling_beta" and v is not None}
-        # max_position_embeddings is a duplicate here
-        dropped = {"llama_4_scaling_beta", "max_position_embeddings"}
-        return given | own | {"rope_parameters": {k: rope[k] for k in rope if k not in dropped}}
-
-    @property
-    def temperature(self: Any) -> Temperature | None:
-        """Return how queries grow with their position; None: they do not."""
-        interval = self.rope.original_max_position_embeddings or self.max_position_embeddings
-        return Temperature(float(self.growth), interval) if self.growth else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,10 @@ from tvm.relax.frontend.nn import Tensor
 from ..arch import Architecture, concat
 from ..blocks import experts, latent
 from ..blocks.experts import DOWN, GATE_UP, Experts
-from ..blocks.temperature import tempered
-from ..config import Count, Positions, Size
-from . import deepseek_v2, glm4_moe, ministral3
+from ..blocks.grouped_experts import GroupedConfig
+from ..blocks.temperature import TemperedConfig, tempered
+from ..config import Count, CountOrZero, Positions, Size
+from ..lineages import deepseek
 
 _YARN: Mapping[str, Any] = {
     "type": "yarn",
@@ -29,29 +30,29 @@ _YARN: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mistral4Config(ministral3.TemperedConfig, glm4_moe.GroupedConfig, latent.LatentConfig):
+class Mistral4Config(TemperedConfig, GroupedConfig, latent.LatentConfig):
     """Fields of Mistral4's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"q_lora_rank": 1024, "rope_parameters": _YARN}
-    ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
+    ALIASES: ClassVar[Mapping[str, str]] = GroupedConfig.ALIASES
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
         "moe_layer_freq": (1,),
         "scoring_func": ("softmax",),
     }
-    IGNORED: ClassVar[tuple[str, ...]] = deepseek_v2.DeepseekV2Config.IGNORED
+    IGNORED: ClassVar[tuple[str, ...]] = deepseek.UNREAD
     max_position_embeddings: Positions = 1048576
     kv_lora_rank: Size = 256
     qk_nope_head_dim: Size = 64
     moe_intermediate_size: Size = 2048
     num_experts_per_tok: Count = 4
-    n_shared_experts: glm4_moe.Few = 1
+    n_shared_experts: CountOrZero = 1
     norm_topk_prob: bool = True
     rope_interleave: bool = True
 
     def problems(self) -> Iterator[str]:
         """Yield contradictions: inherited ones, and a fraction of heads that RoPE cannot have."""
-        yield from glm4_moe.GroupedConfig.problems(self)
+        yield from GroupedConfig.problems(self)
         share, size = self.rope.partial_rotary_factor, self.qk_rope_head_dim
         if share != 1.0 and round(share * (self.qk_nope_head_dim + size)) != size:
             yield f"partial_rotary_factor: found {share}, but qk_rope_head_dim is {size}"
@@ -61,7 +62,7 @@ class Mistral4Config(ministral3.TemperedConfig, glm4_moe.GroupedConfig, latent.L
         return self.rope_interleave
 
     def experts_of(self, layer: int) -> Experts | None:
-        spec = glm4_moe.GroupedConfig.experts_of(self, layer)
+        spec = GroupedConfig.experts_of(self, layer)
         if spec is None:
             return None
         return replace(spec, routing=replace(spec.routing, score="softmax", bias=False))
@@ -97,6 +98,6 @@ ARCH = Architecture(
     weights=(
         concat(GATE_UP, "mlp.experts.gate_up_proj"),
         concat(DOWN, "mlp.experts.down_proj"),
-        *deepseek_v2.WEIGHTS,
+        *deepseek.WEIGHTS,
     ),
 )

@@ -18,12 +18,10 @@ from wherry.ops import AttentionShape
 from .. import decoder
 from ..arch import Architecture, RopeConfig, constant
 from ..blocks.gated_attention import GatedAttention
-from ..config import Epsilon, Positions, Range, Size
+from ..config import Cap, Epsilon, Factor, Positions, Range, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
 from ..layers.norms import RMSNorm
 from ..step import Batch
-from .gemma2 import Cap
-from .granite import Multiplier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +41,8 @@ class MuseGlimmerConfig(decoder.WindowedConfig):
     sliding_window: Positions | None = 2048
     # RoPE's base, the same in all layers that rotate, 0 in those that do not; (): as windows
     layer_rope_theta: tuple[Annotated[float, Range(0.0, 1e15)], ...] = ()
-    qk_scale_factor: Multiplier = 3.87  # multiplies queries
-    output_multiplier: Multiplier = 0.19611613513818404  # multiplies logits
+    qk_scale_factor: Factor = 3.87  # multiplies queries
+    output_multiplier: Factor = 0.19611613513818404  # multiplies logits
     final_logit_softcapping: Cap = 20.0
 
     def problems(self) -> Iterator[str]:

@@ -10,10 +10,10 @@ from tvm.relax.frontend import nn
 
 from .. import decoder
 from ..arch import Architecture
+from ..blocks import squared_relu
 from ..config import Epsilon, Positions
 from ..decoder import WEIGHTS, Biases
 from ..layers.norms import LayerNorm
-from . import arcee
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,4 +34,6 @@ class NemotronConfig(decoder.DecoderConfig):
         return LayerNorm(size or self.hidden_size, self.norm_eps, offset=1.0)
 
 
-ARCH = Architecture(name="nemotron", config=NemotronConfig, model=arcee.CausalLM, weights=WEIGHTS)
+ARCH = Architecture(
+    name="nemotron", config=NemotronConfig, model=squared_relu.CausalLM, weights=WEIGHTS
+)

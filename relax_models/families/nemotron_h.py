@@ -17,15 +17,15 @@ from tvm.relax.frontend.nn import Tensor
 from .. import decoder, layer_kinds
 from ..arch import Architecture, RopeConfig, concat, drop, rename, stack
 from ..blocks.experts import Chosen, ExpertLinear, Experts, route
+from ..blocks.grouped_experts import GroupedConfig
 from ..blocks.mamba2 import BACKBONE, MAMBA2, Mamba2, Mamba2Config
-from ..config import Count, Epsilon, Positions, Size
+from ..config import Count, CountOrZero, Epsilon, Positions, Size
 from ..decoder import TIED, Biases
 from ..drafts import mtp
 from ..layer_kinds import FULL, LINEAR
 from ..layers.activations import activate
 from ..layers.dense import MLP, Unquantized, exact
 from ..step import Batch
-from .glm4_moe import Few, GroupedConfig
 
 DENSE, MOE = "mlp", "moe"
 # Lists of kinds of layers -> older fields, which have a letter for each layer.
@@ -55,7 +55,7 @@ class NemotronHConfig(Mamba2Config, GroupedConfig, decoder.DecoderConfig):
     moe_latent_size: Size | None = None  # width of the experts' inputs; None: hidden_size
     num_experts_per_tok: Count = 2
     n_routed_experts: Count = 8
-    n_shared_experts: Few = 1
+    n_shared_experts: CountOrZero = 1
     norm_topk_prob: bool = True
     mtp_layer_types: tuple[str, ...] = (FULL, MOE)  # of a block of multi-token prediction
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}

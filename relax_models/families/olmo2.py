@@ -8,6 +8,7 @@ from .. import decoder
 from ..arch import Architecture
 from ..config import Epsilon
 from ..decoder import WEIGHTS, Biases
+from ..lineages import olmo2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,16 +22,4 @@ class Olmo2Config(decoder.DecoderConfig):
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
 
-class Block(decoder.PostNormBlock):
-    attention = decoder.ProjectionNormAttention
-
-
-class Decoder(decoder.Decoder):
-    block = Block
-
-
-class CausalLM(decoder.CausalLM):
-    decoder = Decoder
-
-
-ARCH = Architecture(name="olmo2", config=Olmo2Config, model=CausalLM, weights=WEIGHTS)
+ARCH = Architecture(name="olmo2", config=Olmo2Config, model=olmo2.CausalLM, weights=WEIGHTS)

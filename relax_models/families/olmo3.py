@@ -10,7 +10,7 @@ from .. import decoder
 from ..arch import Architecture, RopeConfig
 from ..config import Epsilon, Positions
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases
-from . import olmo2
+from ..lineages import olmo2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,13 @@ from ..blocks.experts import Experts
 from ..config import Count, Range
 from ..decoder import WEIGHTS, Biases
 from ..layers.norms import LayerNorm
-from . import mixtral
+from ..lineages.mixtral import SPARSE_MOE, MixtralConfig
 
 _SCALES = ("short_mscale", "long_mscale")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhimoeConfig(mixtral.MixtralConfig):
+class PhimoeConfig(MixtralConfig):
     """Fields of Phimoe's config.json that shape the computation."""
 
     IGNORED: ClassVar[tuple[str, ...]] = ("input_jitter_noise",)  # affects training alone
@@ -45,7 +45,7 @@ class PhimoeConfig(mixtral.MixtralConfig):
         return LayerNorm(size or self.hidden_size, self.rms_norm_eps)
 
     def experts_of(self, layer: int) -> Experts:
-        spec = mixtral.MixtralConfig.experts_of(self, layer)
+        spec = MixtralConfig.experts_of(self, layer)
         routing = replace(
             spec.routing, score="sparsemixer", normalized=False, jitter=self.router_jitter_noise
         )
@@ -59,5 +59,5 @@ class CausalLM(experts.CausalLM):
 
 
 ARCH = Architecture(
-    name="phimoe", config=PhimoeConfig, model=CausalLM, weights=(*mixtral.SPARSE_MOE, *WEIGHTS)
+    name="phimoe", config=PhimoeConfig, model=CausalLM, weights=(*SPARSE_MOE, *WEIGHTS)
 )

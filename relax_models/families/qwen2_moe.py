@@ -10,12 +10,11 @@ from ..arch import Architecture, rename
 from ..blocks.experts import STACKED, CausalLM, Experts
 from ..config import Count, Size
 from ..decoder import WEIGHTS, Biases
-from . import qwen3_moe
-from .qwen2 import Qwen2Config
+from ..lineages.qwen import Qwen2Config, SparseConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Qwen2MoeConfig(qwen3_moe.SparseConfig, Qwen2Config):
+class Qwen2MoeConfig(SparseConfig, Qwen2Config):
     """Fields of Qwen2Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 16}
@@ -41,7 +40,7 @@ class Qwen2MoeConfig(qwen3_moe.SparseConfig, Qwen2Config):
         return Biases(qkv=self.qkv_bias)
 
     def experts_of(self, layer: int) -> Experts | None:
-        spec = qwen3_moe.SparseConfig.experts_of(self, layer)
+        spec = SparseConfig.experts_of(self, layer)
         if spec is None:
             return None
         return replace(spec, shared=self.shared_expert_intermediate_size, shared_gate=True)

@@ -17,8 +17,8 @@ from ..blocks.experts import EACH_OR_FUSED, Experts
 from ..config import Count, Size
 from ..decoder import WEIGHTS
 from ..drafts import mtp
-from . import qwen3_next
-from .qwen3_5_text import GATED, Qwen3_5Config, lacks_block
+from ..lineages import qwen3_5
+from ..lineages.qwen3_5 import GATED, Qwen3_5Config, lacks_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +61,15 @@ class Qwen3_5MoeConfig(Qwen3_5Config):
 ARCH = Architecture(
     name="qwen3_5_moe_text",
     config=Qwen3_5MoeConfig,
-    model=qwen3_next.CausalLM,
+    model=qwen3_5.SparseLM,
     weights=(
         *GATED,
         *EACH_OR_FUSED,
         rename("mlp.router.weight", "mlp.gate.weight"),
         *WEIGHTS,
         concat("in_proj_ba.weight", "in_proj_b.weight", "in_proj_a.weight"),
-        qwen3_next.SHARED,
+        qwen3_5.SHARED,
         drop("mtp.*"),
     ),
-    drafts=mtp.beside_layers(qwen3_next.Block, lacks_block),
+    drafts=mtp.beside_layers(qwen3_5.SparseBlock, lacks_block),
 )

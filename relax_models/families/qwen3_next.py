@@ -11,20 +11,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tvm.relax.frontend import nn
 
-from ..arch import Architecture, drop, rename, reorder, split
-from ..blocks import experts
+from ..arch import Architecture, drop, reorder, split
 from ..blocks.experts import STACKED, Experts
 from ..config import Count, Size
 from ..decoder import WEIGHTS
 from ..drafts import mtp
-from . import qwen3_5_text, qwen3_moe
-from .qwen3_5_text import GATED, Qwen3_5Config
+from ..lineages import qwen3_5
+from ..lineages.qwen import SparseConfig
+from ..lineages.qwen3_5 import GATED, Qwen3_5Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Qwen3NextConfig(qwen3_moe.SparseConfig, Qwen3_5Config):
+class Qwen3NextConfig(SparseConfig, Qwen3_5Config):
     """Fields of Qwen3-Next's config.json that shape the computation."""
 
     intermediate_size: Size = 5632
@@ -35,23 +34,10 @@ class Qwen3NextConfig(qwen3_moe.SparseConfig, Qwen3_5Config):
     norm_topk_prob: bool = True
 
     def experts_of(self, layer: int) -> Experts | None:
-        spec = qwen3_moe.SparseConfig.experts_of(self, layer)
+        spec = SparseConfig.experts_of(self, layer)
         if spec is None:
             return None
         return replace(spec, shared=self.shared_expert_intermediate_size, shared_gate=True)
-
-
-class Block(qwen3_5_text.Block):
-    def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
-        return experts.feed_forward(cfg, layer)
-
-
-class Decoder(qwen3_5_text.Decoder):
-    block = Block
-
-
-class CausalLM(qwen3_5_text.CausalLM):
-    decoder = Decoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +74,10 @@ def _qkvz(cfg: Any, shared: int) -> tuple[int, ...]:
     return (cfg.linear_key_head_dim, cfg.linear_key_head_dim, values, values)
 
 
-# Weight rules of a shared expert, which checkpoints name in the singular.
-SHARED = rename("*.mlp.shared_experts.*", "*.mlp.shared_expert.*")
 ARCH = Architecture(
     name="qwen3_next",
     config=Qwen3NextConfig,
-    model=CausalLM,
+    model=qwen3_5.SparseLM,
     weights=(
         *GATED,
         split("in_proj_qkvz.weight", "in_proj_qkv.weight", "in_proj_z.weight"),
@@ -101,9 +85,9 @@ ARCH = Architecture(
         reorder("in_proj_ba.weight", _by_key_head(lambda _cfg, shared: (shared, shared))),
         *STACKED,
         *WEIGHTS,
-        SHARED,
+        qwen3_5.SHARED,
         drop("mtp.*"),
     ),
     # config.json of the published checkpoints does not count the block that they have.
-    drafts=mtp.beside_layers(Block, lambda _cfg: None),
+    drafts=mtp.beside_layers(qwen3_5.SparseBlock, lambda _cfg: None),
 )

@@ -22,13 +22,12 @@ from .. import decoder
 from ..arch import Architecture, rename, unpack
 from ..blocks.experts import ExpertLinear
 from ..blocks.recurrent import ShortConv, softplus
-from ..config import Count, Positions, Size
+from ..config import Count, Factor, Positions, Size
 from ..decoder import WEIGHTS, Biases, ModelScales
 from ..layers.activations import activate
 from ..layers.dense import EXACT, GatedMLP, exact
 from ..layers.norms import RMSNorm
 from ..step import Batch
-from .granite import Multiplier
 
 ATTENTION, RECURRENT = "attention", "recurrent"
 
@@ -43,7 +42,7 @@ class RecurrentGemmaConfig(decoder.DecoderConfig):
     attention_window_size: Positions = 2048
     lru_width: Size | None = None  # channels of the recurrences; None: hidden_size
     conv1d_width: Count = 4
-    logits_soft_cap: Multiplier = 30.0
+    logits_soft_cap: Factor = 30.0
     block_types: tuple[str, ...] = (RECURRENT, RECURRENT, ATTENTION)  # of the layers, repeated
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"partial_rotary_factor": 0.5}
     ALIASES: ClassVar[Mapping[str, str]] = {

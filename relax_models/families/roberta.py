@@ -10,11 +10,12 @@ from wherry.errors import ModelError, shown
 from .. import encoder
 from ..arch import Architecture, drop, rename
 from ..encoder import dropped, named
-from . import bert
+from ..lineages import bert
+from ..lineages.bert import BertConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobertaConfig(bert.BertConfig):
+class RobertaConfig(BertConfig):
     """Fields of RoBERTa's config.json that shape the computation."""
 
     BEFORE: ClassVar[int] = 2  # the padding token's position, 1, and the one before it

@@ -5,7 +5,8 @@ from __future__ import annotations
 from .. import decoder
 from ..arch import Architecture, rename
 from ..decoder import WEIGHTS
-from . import gemma, gemma2
+from ..lineages import gemma
+from ..lineages.gemma import Gemma2Config
 
 
 class Decoder(decoder.Decoder):
@@ -18,7 +19,7 @@ class CausalLM(decoder.CausalLM):
 
 ARCH = Architecture(
     name="vaultgemma",
-    config=gemma2.Gemma2Config,
+    config=Gemma2Config,
     model=CausalLM,
     weights=(
         *WEIGHTS,

@@ -6,7 +6,7 @@ import pytest
 
 from wherry.errors import ModelError
 from wherry.models.arch import read_config
-from wherry.models.families.gemma4_text import Gemma4Config
+from wherry.models.lineages.gemma4 import Gemma4Config
 from wherry.passes.kv_cache import KVCache, KvGroup
 
 SMALL = {

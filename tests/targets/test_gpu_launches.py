@@ -26,8 +26,8 @@ from .test_gpu_sources import demands
 pytestmark = pytest.mark.cpu
 BROWSER, NATIVE = find("webgpu"), find("opencl")
 MODELS = {  # module, config, hidden size, heads, head dim
-    "llama": (llama, llama.LlamaConfig, 2048, 32, 64),
-    "qwen3": (qwen3, qwen3.Qwen3Config, 1024, 16, 128),
+    "llama": (llama, llama.ARCH.config, 2048, 32, 64),
+    "qwen3": (qwen3, qwen3.ARCH.config, 1024, 16, 128),
 }
 LAYERS = 28
 DECODE = {"n": 1, "r1": 2, "r2": 2, "p": 3, "m": 1, "pages_0": 9}

@@ -1,0 +1,1 @@
+"""What the families of one lineage share: configurations, blocks, weight rules."""
