@@ -1,1 +1,1 @@
-"""Networks that draft tokens beside a model: multi-token prediction, EAGLE-3."""
+"""Networks that draft tokens for a model: multi-token prediction, EAGLE-3."""
