@@ -22,13 +22,12 @@ from ..arch import Architecture, InverseFrequencies, RopeConfig, constant, inv_f
 from ..blocks import experts
 from ..blocks.experts import DOWN, EXPERT, GATE_UP, Experts, route
 from ..blocks.temperature import Temperature, tempered
-from ..config import Count, Epsilon, Positions, Range, Size
+from ..config import Count, CountOrZero, Epsilon, Positions, Range, Size
 from ..decoder import FULL, PAIRED, WEIGHTS, Biases
 from ..layers.dense import GatedMLP
 from ..step import Batch, attention
 
 CHUNKED = "chunked_attention"
-Few = Annotated[int, Range(0, 2**12)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +46,20 @@ class Llama4Config(decoder.DecoderConfig):
     rms_norm_eps: Epsilon = 1e-5
     attention_bias: bool = False
     use_qk_norm: bool = True  # whether layers with RoPE normalize q and k heads
-    num_experts_per_tok: Few = 1
-    num_local_experts: Few = 16
-    moe_layers: tuple[Few, ...] | None = None  # None: every interleave_moe_layer_step-th layer
-    interleave_moe_layer_step: Few = 1
+    num_experts_per_tok: CountOrZero = 1
+    num_local_experts: CountOrZero = 16
+    moe_layers: tuple[CountOrZero, ...] | None = (
+        None  # None: every interleave_moe_layer_step-th layer
+    )
+    interleave_moe_layer_step: CountOrZero = 1
     # 1 for each layer with RoPE, 0 without; (): every no_rope_layer_interval-th has none
     no_rope_layers: tuple[Annotated[int, Range(0, 1)], ...] = ()
     no_rope_layer_interval: Count = 4
     layer_types: tuple[str, ...] = ()  # (): layers with RoPE attend to their chunk
     attention_chunk_size: Positions | None = 8192  # tokens
-    attn_temperature_tuning: bool | Few = True  # of layers without RoPE; a number is a switch, too
+    attn_temperature_tuning: bool | CountOrZero = (
+        True  # of layers without RoPE; a number is a switch, too
+    )
     floor_scale: Positions = 8192  # tokens
     attn_scale: Annotated[float, Range(0.0, 1e3)] = 0.1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from tvm.relax.frontend import nn
 
@@ -13,12 +13,11 @@ from wherry.ops import AttentionShape
 from .. import classic, decoder
 from ..arch import Architecture, rename
 from ..blocks.positions import alibi
-from ..config import NO_EFFECT, Positions, Range
+from ..config import NO_EFFECT, Factor, Positions
 from ..decoder import TIED, Biases
 from ..layers.activations import Name
 from ..layers.norms import LayerNorm
 
-Number = Annotated[float, Range(1e-6, 1e6)]
 # Fields of `attn_config` that are not read -> values that are accepted.
 _GIVEN: Mapping[str, Any] = {
     "attn_type": "multihead_attention",
@@ -39,9 +38,9 @@ class MptConfig(classic.ClassicConfig):
     max_position_embeddings: Positions = 2048
     hidden_act: Name = "gelu"
     tie_word_embeddings: bool = True
-    attn_alibi_bias_max: Number = 8
-    attn_clip_qkv: Number | None = None
-    attn_softmax_scale: Number | None = None
+    attn_alibi_bias_max: Factor = 8
+    attn_clip_qkv: Factor | None = None
+    attn_softmax_scale: Factor | None = None
     ROTATES: ClassVar[bool] = False
     SPELLED: ClassVar[Mapping[str, str]] = {
         "hidden_size": "d_model",

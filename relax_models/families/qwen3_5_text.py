@@ -1,4 +1,7 @@
-"""Qwen3.5 decoders, text: three layers of four are Gated DeltaNets, the fourth is gated attention."""
+"""Qwen3.5 decoders, text: three layers of four are Gated DeltaNets, the fourth is gated attention.
+
+Source: transformers' `modeling_qwen3_5.py`.
+"""
 
 from __future__ import annotations
 
