@@ -14,7 +14,7 @@ from tvm.relax.frontend.nn import Tensor, op
 from wherry.ops import AttentionShape, GivenName, RouteSpec
 
 from .. import decoder
-from ..arch import RopeConfig, concat, inv_freq, rename, unused_in
+from ..arch import RopeConfig, WeightRule, concat, inv_freq, rename, unused_in
 from ..blocks import per_layer_inputs, shared_kv
 from ..blocks.experts import Chosen, ExpertBank, Experts, route
 from ..blocks.shared_kv import SharingConfig
@@ -261,7 +261,7 @@ _BLOCK = "model.layers.*"
 
 _ATTENTION = f"{_BLOCK}.self_attn"
 
-WEIGHTS = (
+WEIGHTS: tuple[WeightRule, ...] = (
     concat(f"{_BLOCK}.experts.gate_up_proj.weight", f"{_BLOCK}.experts.gate_up_proj"),
     concat(f"{_BLOCK}.experts.down_proj.weight", f"{_BLOCK}.experts.down_proj"),
     *DECODER,
