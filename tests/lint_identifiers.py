@@ -1,13 +1,11 @@
 """Finds identifiers that say nothing: `python -m tests.lint_identifiers`, in `make lint`.
 
 The parts of snake_case and CamelCase names are compared with `WORDS`; strings and comments are left
-out. Only the folders in `ENFORCED` must be clean: the others are not done yet, and `--counts`
-prints how many such identifiers each folder has left.
+out.
 """
 
 from __future__ import annotations
 
-import collections
 import functools
 import io
 import re
@@ -41,47 +39,6 @@ WORDS = {
 TERMS = ("held out", "small talk")
 # Names as they are written.
 NAMES = {"Word": "Rule, WeightRule"}
-# No such identifier may stand in these folders and files.
-ENFORCED: tuple[str, ...] = (
-    "app/",
-    "benchmarks/",
-    "compiler/",
-    "docs/",
-    "examples/",
-    "engine/",
-    "mobile/",
-    "passes/",
-    "quant/",
-    "relax_models/",
-    "runtime_py/",
-    "src/wherry/",
-    "targets/",
-    "tests/acceptance/",
-    "tests/app/",
-    "tests/backends/",
-    "tests/bench/",
-    "tests/cli/",
-    "tests/clients/",
-    "tests/compiler/",
-    "tests/conftest.py",
-    "tests/engine/",
-    "tests/examples/",
-    "tests/fuzz/",
-    "tests/lint_",
-    "tests/mobile/",
-    "tests/models/",
-    "tests/packager/",
-    "tests/passes/",
-    "tests/quant/",
-    "tests/requirements.py",
-    "tests/runtime/",
-    "tests/support/",
-    "tests/targets/",
-    "tests/test_",
-    "tests/web/",
-    "web/",
-    "wheels/",
-)
 # Names that are not ours to choose, or are public and stay, with the reason; one that means
 # something else elsewhere has its file before it.
 ALLOWED: dict[str, str] = {
@@ -160,15 +117,8 @@ def problems(file: str) -> Iterator[str]:
             yield f"{file}:{line}: {name}: write {instead}"
 
 
-def folder(file: str) -> str:
-    """The folder that a file's identifiers are counted under."""
-    parts = Path(file).parts
-    depth = 2 if parts[0] in ("tests", "src") else 1
-    return "/".join(parts[: min(depth, len(parts) - 1)]) or file
-
-
 def main() -> int:
-    """Print the identifiers, 1 if there are any; with `--counts` only their number a folder."""
+    """Print the identifiers; return 1 if there are any."""
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -179,12 +129,7 @@ def main() -> int:
         and (ROOT / file).is_file()
         and not (ROOT / file).is_symlink()
     ]
-    if sys.argv[1:] == ["--counts"]:
-        counts = collections.Counter(folder(file) for file in files for _ in problems(file))
-        for name, number in counts.most_common():
-            print(f"{number:6} {name}")
-        return 0
-    lines = [line for file in files if file.startswith(ENFORCED) for line in problems(file)]
+    lines = [line for file in files for line in problems(file)]
     print("\n".join(lines), end="\n" if lines else "")
     return 1 if lines else 0
 

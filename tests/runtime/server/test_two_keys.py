@@ -58,7 +58,6 @@ def test_schemas_of_one_key_stop_no_other(server):
     The bound allows for such a machine twice what a chat takes there without the attack.
     """
     assert ask(server, BOB, guided_regex="Hel+o!?")[0] == 200  # the probe has started
-    _, _, costs = ask(server, ANN, **costly("z"))  # on this machine, as busy as it is
     alone = max(ask(server, BOB)[2] for _ in range(20))
     with ThreadPoolExecutor(13) as pool:
         attack = [pool.submit(ask, server, ANN, **costly(chr(97 + i))) for i in range(12)]
@@ -74,9 +73,11 @@ def test_schemas_of_one_key_stop_no_other(server):
         waits.sort()
         p99 = waits[len(waits) * 99 // 100]
         print(f"alone {alone:.3f} s; {len(waits)} chats, p99 {p99:.3f} s, worst {waits[-1]:.3f} s")
-        print(f"regex {seconds:.1f} s, one schema {costs:.1f} s")
         assert busy, "the attack ended before the measurement"
         assert status == 200, answer
+        # what the first schema took among all this; refusals of a full queue come at once
+        costs = min(took for s, _, took in (a.result() for a in attack) if s != 429)
+        print(f"regex {seconds:.1f} s, one schema {costs:.1f} s")
         assert seconds < 3 * costs  # one turn of the other key
         assert p99 < WORST / 2 + alone and waits[-1] < WORST + 2 * alone, waits[-9:]
         assert {a.result()[0] for a in attack} <= {200, 400, 429}
