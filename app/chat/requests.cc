@@ -20,14 +20,17 @@ Value with_field(const Value& object, const char* name, const Value& value) {
   return json::make_dict(std::move(items));
 }
 
-// Summarizes a request whose prompts are in a field.
-RequestSummary summary(const Fields& fields, const char* prompts) {
-  const Value* given = fields.find(prompts);
-  // a list of token ids is one prompt
+// Returns the number of texts in a field; a list of token ids is one.
+int64_t texts_in(const Fields& fields, const char* name) {
+  const Value* given = fields.find(name);
   const bool several = given != nullptr && given->is_sequence() && !given->items().empty() &&
                        !given->items().front().is_integer();
-  const auto count = several ? static_cast<int64_t>(given->items().size()) : 1;
-  return {count * fields.integer("n").value_or(1), fields.truth("stream")};
+  return several ? static_cast<int64_t>(given->items().size()) : 1;
+}
+
+// Summarizes a request for text.
+RequestSummary summary(const Fields& fields, int64_t prompts) {
+  return {prompts * fields.integer("n").value_or(1), fields.truth("stream")};
 }
 
 std::string aborted() {
@@ -47,18 +50,19 @@ Value request_of(std::string_view json) {
 RequestSummary check_request(const std::string& task, const Value& request) {
   switch (task.empty() ? task_of(request) : task_named(task)) {
     case VectorTask::kEmbed:
-      return summary(checked_embedding(request), "input");
+      return {texts_in(checked_embedding(request), "input"), false};
     case VectorTask::kClassify:
-      return summary(checked_classify(request), "input");
+      return {texts_in(checked_classify(request), "input"), false};
     case VectorTask::kRerank:
-      return summary(checked_rerank(request), "documents");
+      return {texts_in(checked_rerank(request), "documents"), false};
     case VectorTask::kScore:
-      return summary(checked_score(request), "text_2");
+      return {texts_in(checked_score(request), "text_2"), false};
     case VectorTask::kNone:
       break;
   }
-  if (task == "completion") return summary(checked_completion(request), "prompt");
-  return summary(checked_chat(request), "");
+  if (task != "completion") return summary(checked_chat(request), 1);
+  const Fields fields = checked_completion(request);
+  return summary(fields, texts_in(fields, "prompt"));
 }
 
 int64_t Requests::start(std::string json, Listener listener) {

@@ -146,7 +146,7 @@ def test_schemas_that_differ_in_what_is_named_like_a_note(cpp):
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         ({"enum": ["a", 1, None], "type": ["string", "null"]}, {"a", None}),
         ({"const": 2.0, "type": "integer"}, {2.0}),

@@ -41,7 +41,7 @@ def test_prompts(prompt):
         ("completion", {"prompt": [[1], [2, 3]]}, 2),
         ("chat", {"messages": [{"role": "user", "content": "a"}], "n": "2"}, 2),
         ("embed", {"input": ["a", "b", "c"]}, 3),
-        ("classify", {"input": "a"}, 1),
+        ("classify", {"input": "a", "n": "many", "stream": True}, 1),  # which it does not have
         ("rerank", {"query": "a", "documents": ["b", "c"]}, 2),
         ("score", {"text_1": "a", "items": ["b", "c"]}, 2),
     ],
