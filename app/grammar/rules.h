@@ -39,7 +39,8 @@ class Rules {
   // the schema's definitions.
   virtual std::string json(const json::Value& schema, const json::Value& root) = 0;
   // Returns whether a value of this schema is plain text rather than JSON, outside of JSON, and the
-  // expression of the value followed by `end`. Throws an error if a plain text cannot be enforced.
+  // grammar expression of the value followed by `end`. Throws an error if no grammar can hold plain
+  // text to the schema.
   virtual std::pair<bool, std::string> element(const json::Value& schema, const json::Value& root,
                                                const std::string& end) = 0;
   // Defines a rule for an expression and returns its name. lazy: whether the rule takes the

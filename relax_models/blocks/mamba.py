@@ -125,5 +125,5 @@ def _parted(kind: str) -> WeightRule:
     return split(f"in_proj.{kind}", f"in_proj_x.{kind}", f"in_proj_z.{kind}")
 
 
-# Weight rules of Mamba layers.
+# How checkpoint weights of Mamba layers become parameters.
 MAMBA = (_parted("weight"), _parted("bias"))

@@ -16,7 +16,7 @@ class Embedding(nn.Embedding):
         return op.matmul(x, op.permute_dims(self.weight))
 
 
-EXACT = "exact"  # attribute of a parameter that every scheme stores in float32
+EXACT = "exact"  # marks a parameter that every quantization scheme keeps in float32
 
 
 def exact(shape: tuple[int, ...]) -> nn.Parameter:

@@ -16,7 +16,7 @@ interface Syntax {
   readonly long: Readonly<Record<string, RegExp>>;
 }
 
-// The second quotation mark begins no text after a letter ("don't") or in Rust's lifetimes.
+// A single quote begins no string after a letter ("don't") or in Rust's lifetimes.
 const TEXT = String.raw`"(?:\\.|[^"\\])*"?|(?<![\w&<])'(?:\\.|[^'\\]){0,300}'`;
 const NUMBER = String.raw`\b(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\w*`;
 

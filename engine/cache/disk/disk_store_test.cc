@@ -134,7 +134,7 @@ TEST(a_full_queue_drops_without_reading_the_page) {
           testing::fill_block(chain[i], out);
         });
     CHECK_EQ(taken, i < 6);
-    CHECK_EQ(loads(store, chain[i]), i < 6);  // the first 6 blocks are read from the queue
+    CHECK_EQ(loads(store, chain[i]), i < 6);  // 6 wait in the write queue, and are read there
   }
   CHECK_EQ(reads, 6);
   // The block is queued already, so save() returns true without a write.

@@ -29,7 +29,7 @@ from .isa import Isa
 from .tiles import over_rows
 
 LANES = 16  # rows of a tile
-CHUNK = 64  # rows in which the tiles of a task begin
+CHUNK = 64  # rows of a task, which takes the tiles that begin in them
 BLOCK = 128  # keys of a block
 LOWEST = -3.0e38
 _LOG2_E = 1.4426950408889634

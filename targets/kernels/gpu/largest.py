@@ -138,7 +138,7 @@ class Largest:
         number = self._listed(1, lambda best: best >= threshold, store)
         e.barrier()
         total = self._elements(groups, number, threshold)
-        # each of the groups has an element that reaches the threshold
+        # each group has an element that reaches the threshold, so `number` is at most the total
         return e.let(T.Select(number > u32(COLLECTED), number, total))
 
     def ranked(self, collected: Any, emit: Callable[[Any, Any, Any], None]) -> None:

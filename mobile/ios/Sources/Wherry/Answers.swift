@@ -194,7 +194,7 @@ func answers<Object: Answer>(
     }
 }
 
-/// Returns the last object of the answers to a request.
+/// Sends a request, and returns the last JSON object that it is answered with.
 func answer<Object: Answer>(
     _ app: App, _ request: Data, as type: Object.Type
 ) async throws -> Object {

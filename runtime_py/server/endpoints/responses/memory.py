@@ -15,7 +15,7 @@ from .response_store import MAX_BYTES, MAX_ENTRIES, ResponseStore
 from .shapes import MAX_ITEMS
 
 _OVERHEAD = 512  # bytes of a stored entry besides its texts
-Encoded = tuple[bytes, ...]  # items, each encoded as JSON; several entries may share them
+Encoded = tuple[bytes, ...]  # JSON of each item of a conversation; stored responses may share it
 
 
 def encoded_items(items: Iterable[Json]) -> Encoded:
