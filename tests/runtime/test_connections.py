@@ -120,8 +120,12 @@ def test_few_files_are_said_and_further_connections_get_an_answer(tmp_path):
             with contextlib.suppress(ConnectionError):
                 client.sendall(request)
         for client in clients:
+            received = b""
+            # a client has what came before a reset
             with client, contextlib.suppress(ConnectionError):
-                answers.append(read_all(client).partition(b"\r\n")[0])
+                while piece := client.recv(65536):
+                    received += piece
+            answers.append(received.partition(b"\r\n")[0])
         answered = [a for a in answers if a.split(b" ")[1:2] in ([b"200"], [b"503"])]
         assert len(answered) > 100, answers
 
