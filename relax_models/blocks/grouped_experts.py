@@ -35,6 +35,7 @@ class GroupedConfig:
 
     def problems(self) -> Iterator[str]:
         """Yield contradictions: inherited ones, and groups that the experts do not fill."""
+        # defined by the class that this one is combined with
         yield from super().problems()  # type: ignore[misc]
         if self.n_routed_experts % self.n_group or self.topk_group > self.n_group:
             yield (

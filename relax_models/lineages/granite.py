@@ -26,6 +26,7 @@ class ScaledConfig:
     logits_scaling: Factor = 1.0  # divisor of logits
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
+        # defined by the class that this one is combined with
         shape: AttentionShape = super().attention_shape(layer)  # type: ignore[misc]
         return replace(shape, scale=float(self.attention_multiplier))
 
