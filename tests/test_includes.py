@@ -35,6 +35,7 @@ APP: dict[str, set[str]] = {
     "data": set(),
     "support": set(),
     "value": set(),
+    "image": {"value"},
     "text": {"value"},
     "template": {"value"},
     "request": {"data", "value"},
