@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy as np
 
 from wherry.artifact import integrity
 from wherry.artifact.head import HEAD, to_json
-from wherry.artifact.manifest import INDEX, SHARDS, FileRecord, record, record_of
+from wherry.artifact.manifest import INDEX, SHARDS, VISION, FileRecord, record, record_of
 from wherry.artifact.tokenizer_file import read_tokenizer
 from wherry.base.locks import making
 from wherry.base.progress import Progress
@@ -35,6 +35,7 @@ from wherry.quant.plan import Own
 from wherry.quant.plan import from_json as own_from_json
 from wherry.quant.plan import to_json as own_to_json
 from wherry.quant.scheme import TYPES
+from wherry.quant.stored import StoredTensor
 
 from .allocation import VERSION as ALLOCATION
 from .allocation import of_checkpoint
@@ -206,7 +207,18 @@ def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Con
             own = of_checkpoint(mix, plan, checkpoint, weights.exact, weights.types, progress)
         encoding = replace(encoding, own=own)
     _check_equal(checkpoint, plan)
-    shards = lay_out([encoding.tensors(p.name, p.shape) for p in plan.parameters])
+    tower, text_parameters = described.tower, plan.parameters
+    of_text = [encoding.tensors(p.name, p.shape) for p in text_parameters]
+    of_tower: list[Sequence[StoredTensor]] = []
+    if tower is not None:
+        tower_names = [name for name in checkpoint.shapes if tower.owns(name)]
+        own_plan = tower.plan({name: checkpoint.shapes[name] for name in tower_names})
+        checkpoint.require_floats(tower_names)
+        names |= {name: name for name in tower_names}
+        plan = plan.followed_by(own_plan)
+        encoding = replace(encoding, tower=frozenset(p.name for p in own_plan.parameters))
+        of_tower = [encoding.tensors(p.name, p.shape) for p in own_plan.parameters]
+    shards = lay_out(of_text, of_tower)
     text = f"{SCHEMA_VERSION} {encoding.scheme!r} {shards!r} {plan!r} {checkpoint.fingerprint}"
     if encoding.kept:
         text += f" {own_to_json(encoding.own)} {keep.label if keep else None}"
@@ -214,6 +226,7 @@ def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Con
     text += f" {weights.calibration.key}" if weights.calibration else ""
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if described.head is None else {HEAD: to_json(described.head).encode()}
+    written |= {} if tower is None else {VISION: tower.record()}
     written |= further_templates(folder.path)
     if folder.text is not None:
         written[CONFIG] = (json.dumps(folder.text, indent=2, sort_keys=True) + "\n").encode()

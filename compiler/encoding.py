@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wherry.models.arch import Shape, WeightPlan, plan
 from wherry.models.weights.plan import ParameterPlan
 from wherry.quant.plan import Own, SchemeRows, parts
-from wherry.quant.scheme import EXACT, Encoder, store
+from wherry.quant.scheme import EXACT, Encoder, floats_of, store
 from wherry.quant.stored import StoredTensor
 
 from .checkpoint.assemble import BLOCK_BYTES, blocks
@@ -42,6 +42,7 @@ class Encoding:
 
     scheme: Encoder
     exact: frozenset[str]  # parameters that are stored in float32, whatever the scheme
+    tower: frozenset[str] = frozenset()  # those of a vision tower, which are not quantized
     # Parameters that are stored in other schemes: kept bits, or the plan of a mix.
     own: Own = field(default_factory=dict)
     kept: Mapping[str, Sequence[KeptRows]] = field(default_factory=dict)  # their sources
@@ -52,6 +53,8 @@ class Encoding:
         if name in self.own and name not in self.exact:
             return self.own[name]
         rows = shape[-2] if len(shape) > 1 else 1
+        if name in self.tower:
+            return (SchemeRows(name, rows, floats_of(self.scheme)),)
         return (SchemeRows(name, rows, EXACT if name in self.exact else self.scheme),)
 
     def tensors(self, name: str, shape: Shape) -> list[StoredTensor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from .library.export import DeviceTraits, exact_parameters, export, parameters
 from .library.memory import declared
 from .load import Described, describe
 from .model_folder import model_folder
+from .towers import on_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,7 @@ def _forecast(model: str, folder: ModelFolder, choice: ArtifactSpec) -> Forecast
     described = described.with_mtp(choice.drafts)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
+    tower = on_target(described.tower, preset)
     shapes = parameters(described.arch, described.config, described.entries)
     if mix := choice.mix:
         encoding, label = _mixed(mix, described, shapes, choice.types), mix.name
@@ -118,6 +120,7 @@ def _forecast(model: str, folder: ModelFolder, choice: ArtifactSpec) -> Forecast
             most_bytes=preset.binding_bytes,
         ),
         own=encoding.own,
+        features=tower.shape.features if tower else 0,
     )
     planned = [
         build_library(
@@ -131,6 +134,9 @@ def _forecast(model: str, folder: ModelFolder, choice: ArtifactSpec) -> Forecast
         for level in (preset, *preset.variants)
     ]
     tensors = [t for name, shape in shapes.items() for t in encoding.tensors(name, shape)]
+    of_tower = described.tower.parameters() if described.tower else {}
+    floats = replace(encoding, tower=frozenset(of_tower))
+    tensors += [t for name, shape in of_tower.items() for t in floats.tensors(name, shape)]
     return Forecast(
         name=name_of(model),
         described=described,
@@ -145,7 +151,7 @@ def _forecast(model: str, folder: ModelFolder, choice: ArtifactSpec) -> Forecast
             deployment.page_size,
         ),
         stored=sum(tensor.nbytes for tensor in tensors),
-        parameters=sum(map(prod, shapes.values())),
+        parameters=sum(map(prod, (*shapes.values(), *of_tower.values()))),
         plan=own_to_json(encoding.own),
         shapes=shapes,
     )

@@ -23,6 +23,7 @@ from .checkpoint.folder import ModelFolder
 from .checkpoint.quantized.recognise import OF_EXPERTS
 from .checkpoint.text_part import READ
 from .encoders import class_head, default_head, output_of, require_last
+from .towers import DescribedTower, tower_of
 
 # The scheme of what no scheme of a quantized checkpoint holds: 4 bits would lose more than the
 # first quantization. The experts of gpt-oss, in MXFP4, would take twice the memory in it: where a
@@ -39,6 +40,7 @@ class Described:
     folder: ModelFolder
     head: Head | None = None  # pooling or score head of a model that generates no text
     mtp: bool = False  # whether the block of multi-token prediction belongs to the model
+    tower: DescribedTower | None = None  # computes features of images; None: it takes none
 
     def at(self, context: int) -> Described:
         """Return the model configured for sequences of up to `context` tokens."""
@@ -154,7 +156,10 @@ def describe(folder: ModelFolder) -> Described:
         arch = with_bit_linears(arch)
     if (drafts := raw.get(DRAFT_HEAD_FIELD)) is not None:
         arch = with_head(arch, config, DraftHead(**drafts))
-    return Described(arch, config, folder, head)
+    # Features stand in the place of token embeddings, which models of vectors alone do without.
+    sees = folder.text is not None and not head
+    tower = tower_of(folder.path, folder.config, config.hidden_size) if sees else None
+    return Described(arch, config, folder, head, tower=tower)
 
 
 def _unknown(folder: Path, config: Mapping[str, Any], name: object) -> str:

@@ -24,22 +24,24 @@ from wherry.artifact.manifest import (
     read_manifest,
     record,
 )
+from wherry.artifact.variants import TOWER
 from wherry.base.temporary import temporary_folder, write_atomically
 from wherry.errors import ArtifactError, UsageError, listing
 from wherry.hub.folder import optional_json
 from wherry.quant.plan import Own
 from wherry.quant.plan import to_json as own_to_json
-from wherry.quant.scheme import Scheme
+from wherry.quant.scheme import Scheme, floats_of
 from wherry.targets.target import TargetPreset
 
 from . import web_llm_chat
 from .checkpoint.folder import ModelFolder
 from .library import web_llm
 from .library.build import Deployment
-from .library.export import DeviceTraits, export, reads_source
+from .library.export import DeviceTraits, export, export_tower, reads_source
 from .library.memory import declared
-from .library.variants import build_libraries
+from .library.variants import Libraries, build_libraries
 from .load import Described
+from .towers import DescribedTower, on_target
 from .weight_marker import files_of
 
 Progress = Callable[[str, int, int], None]
@@ -90,7 +92,9 @@ def package(
     with temporary_folder(folder) as making:
         # links come first, because `wherry rm` may remove the weights later
         taken = _take_weights(compilation.weights, making)
-        report = _Report(progress, dump, libraries=1 + len(target.variants))
+        tower = on_target(described.tower, target)
+        libraries = 1 + len(target.variants)
+        report = _Report(progress, dump, programs=1 if tower is None else 2, libraries=libraries)
         program = export(
             described.arch,
             described.config,
@@ -105,12 +109,22 @@ def package(
                 most_bytes=target.binding_bytes,
             ),
             own=compilation.own,
+            features=tower.shape.features if tower else 0,
         )
         report("", "export", program.mod)
         built = build_libraries(
-            making, program, target, deployment, described, report, compilation.linked
+            making,
+            program,
+            target,
+            deployment,
+            report,
+            compilation.linked,
+            name=described.arch.name,
+            vocab_size=described.config.vocab_size,
         )
-        files = {f.name: record(f) for f in built.files} | taken
+        seeing = _build_tower(making, tower, compilation, report) if tower else None
+        library_files = (*built.files, *(seeing.files if seeing else ()))
+        files = {f.name: record(f) for f in library_files} | taken
         if target.interface:
             config = _write_chat_config(
                 making, described, deployment, compilation.scheme.name, taken
@@ -128,13 +142,39 @@ def package(
             target=built.target,
             deployment=deployment.record(target, described.config.longest),
             memory=declared(built.params, built.workspace, program, deployment.page_size),
-            capabilities=_capabilities(described),
+            capabilities=_capabilities(described, tower=tower is not None),
             library=built.files[0].name,
             files=files,
             plan=own_to_json(compilation.own),
         )
         write_atomically(making / MANIFEST, manifest.to_json())
         _put(making, folder)
+
+
+def _build_tower(
+    folder: Path, tower: DescribedTower, compilation: Compilation, report: _Report
+) -> Libraries:
+    """Compile the tower's libraries into `folder`."""
+    target = compilation.target
+    program = export_tower(
+        tower.tower,
+        tower.config,
+        floats_of(compilation.scheme),
+        dtype=target.dtype,
+        traits=DeviceTraits(most_bytes=target.binding_bytes),
+    )
+    report(TOWER, "export", program.mod)
+    return build_libraries(
+        folder,
+        program,
+        target,
+        compilation.deployment,
+        report,
+        f"{compilation.linked}{TOWER}_",
+        name=tower.tower.name,
+        vocab_size=0,
+        stem=TOWER,
+    )
 
 
 def _write_chat_config(
@@ -176,11 +216,14 @@ def _conversation(folder: ModelFolder) -> dict[str, Any] | None:
 class _Report:
     """Counts phases for the progress callback, and writes modules to the dump folder."""
 
-    def __init__(self, progress: Progress | None, dump: Path | None, libraries: int) -> None:
+    def __init__(
+        self, progress: Progress | None, dump: Path | None, programs: int, libraries: int
+    ) -> None:
         self.progress = progress
         self.dump = dump
         self.done = 0
-        self.phases = 1 + libraries * (len(PHASES) - 1)  # libraries share the export phase
+        # The libraries of a program share the export phase.
+        self.phases = programs * (1 + libraries * (len(PHASES) - 1))
 
     def __call__(self, level: str, phase: str, product: IRModule | Mapping[str, str]) -> None:
         self.done += 1
@@ -227,7 +270,7 @@ def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[
     return True
 
 
-def _capabilities(described: Described) -> tuple[str, ...]:
+def _capabilities(described: Described, *, tower: bool) -> tuple[str, ...]:
     """Return the kinds of requests that the model serves, such as "chat" or "score"."""
     if isinstance(described.head, ScoreHead):
         return ("score",)
@@ -236,7 +279,8 @@ def _capabilities(described: Described) -> tuple[str, ...]:
     chats = described.folder.has_template and not reads_source(described.config)
     by_entry: dict[str, tuple[str, ...]] = {"forward": ("completion",) + ("chat",) * chats}
     by_entry |= {"embed": ("embedding",), "encode": (), "draft": ("mtp",)}
-    return tuple(name for entry in described.entries for name in by_entry[entry])
+    named = tuple(name for entry in described.entries for name in by_entry[entry])
+    return (*named, "vision") if tower else named
 
 
 def _put(built: Path, folder: Path) -> None:

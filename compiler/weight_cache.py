@@ -42,11 +42,13 @@ class Shard:
 
 
 def lay_out(
-    groups: Sequence[Sequence[StoredTensor]], limit: int = SHARD_BYTES
+    groups: Sequence[Sequence[StoredTensor]],
+    apart: Sequence[Sequence[StoredTensor]] = (),
+    limit: int = SHARD_BYTES,
 ) -> tuple[Shard, ...]:
     """Assign tensors to shards of at most `limit` bytes; the tensors of a group stay together.
 
-    A group larger than `limit` gets its own shard.
+    A group larger than `limit` gets its own shard. Those of `apart` follow, in shards of their own.
     """
     shards: list[Shard] = []
     members: list[int] = []
@@ -60,8 +62,8 @@ def lay_out(
             shards.append(Shard(name, tuple(members), tuple(placed), end))
         members, placed, end = [], [], 0
 
-    for i, group in enumerate(groups):
-        if members and end + sum(_aligned(t.nbytes) for t in group) > limit:
+    for i, group in enumerate([*groups, *apart]):
+        if i == len(groups) or (members and end + sum(_aligned(t.nbytes) for t in group) > limit):
             close()
         for tensor in group:
             start = _aligned(end)

@@ -109,9 +109,11 @@ class _Arguments:
     def added(self, func: relax.Function) -> relax.Function:
         """Return `func` with the page tables and cache tensors as additional parameters."""
         first_weight = int(func.attrs["num_input"])
-        *rows, logit_rows = func.params[:first_weight]
+        inputs = list(func.params[:first_weight])
         tables = [var for table in self.tables for var in table]
-        inputs = [*rows, *tables, logit_rows, *self.pages.values()]
+        if tables:
+            (place,) = [i for i, param in enumerate(inputs) if param.name == "logit_rows"]
+            inputs = [*inputs[:place], *tables, *inputs[place:], *self.pages.values()]
         params = [*inputs, *func.params[first_weight:]]
         extended = relax.Function(params, func.body, func.ret_ty, func.is_pure, func.attrs)
         return extended.with_attr("num_input", len(inputs))

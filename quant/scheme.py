@@ -94,6 +94,12 @@ def store(
     return {name: cast(w, scheme.float_dtype)}
 
 
+def floats_of(scheme: Scheme) -> FloatScheme:
+    """Return the scheme without quantization whose floats are those of `scheme`."""
+    (same,) = [floats for floats in FLOATS if floats.float_dtype == scheme.float_dtype]
+    return same
+
+
 def finite(array: NDArray[Any]) -> bool:
     """Return whether a stored array contains neither infinities nor NaN."""
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())

@@ -396,9 +396,12 @@ class Decoder(nn.Module):
         return self.block
 
     def tokens(self, batch: Batch) -> Tensor:
-        """Look up the batch's token embeddings, [n, d], times the embedding scale."""
+        """Look up the batch's token embeddings, [n, d], times the embedding scale.
+
+        The features of images, which have no scale, are in the place of some.
+        """
         x: Tensor = self.embed_tokens(batch.tokens)
-        return x if self.scale == 1.0 else x * self.scale
+        return batch.with_images(x if self.scale == 1.0 else x * self.scale)
 
     def embedded(self, batch: Batch) -> Tensor:
         """Return the input of the first layer, [n, d]."""

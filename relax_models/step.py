@@ -10,12 +10,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Protocol
 
 from tvm import te, tirx
 from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape
 from wherry.ops.tags import CACHED_ATTENTION, KEEP_HIDDEN, KEPT_HIDDEN, tag
+
+
+class Ragged(Protocol):
+    """Rows of several sequences, without padding."""
+
+    @property
+    def sequences(self) -> Tensor:
+        """Return the sequence of each row, int32 [n]."""
+
+    @property
+    def query_indptr(self) -> Tensor:
+        """Return where the rows of each sequence begin, int32 [r+1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,31 @@ class Batch:
         func = rows_after(d, int(before.shape[1]), x.dtype, before.dtype)
         out = Tensor.placeholder([rows, d], x.dtype)
         return op.tensor_ir_op(func, "at_logit_rows_after", [self.logit_rows, x, before], out)
+
+    def with_images(self, x: Tensor) -> Tensor:
+        """Return token embeddings x [n, d]; in the rows of images, features of them."""
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class WithImages(Batch):
+    """A batch of a model that sees, whose rows may be features of images."""
+
+    image_rows: Tensor  # [n], row of `image_features` in the place of a token's; -1: none
+    image_features: Tensor  # float32 [f, d]
+
+    def with_images(self, x: Tensor) -> Tensor:
+        """Return token embeddings x [n, d]; in the rows of images, features of them."""
+
+        def compute(tokens: te.Tensor, rows: te.Tensor, features: te.Tensor) -> te.Tensor:
+            def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
+                feature = features[te.max(rows[i], 0), k].astype(x.dtype)
+                return tirx.if_then_else(rows[i] >= 0, feature, tokens[i, k])
+
+            return te.compute(tokens.shape, element, "with_images")
+
+        args = [x, self.image_rows, self.image_features]
+        return op.tensor_expr_op(compute, "with_images", args)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ RUNTIME = (
 # what two families share stands in a room below.
 MODELS = (
     *("layer_kinds", "output", "step", "weights", "layers", "config", "arch", "decoder", "encoder"),
-    *("encoder_decoder", "rotary_encoder", "blocks", "classic", "lineages", "drafts", "families"),
+    *("encoder_decoder", "rotary_encoder", "blocks", "classic", "lineages", "drafts", "towers"),
+    "families",
 )
 
 

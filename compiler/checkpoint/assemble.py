@@ -99,7 +99,8 @@ def _stacked(
         checkpoint.read(plan.pieces[i].name, rows.start, rows.stop)[rows.selected]
         for i, rows in rows_of(plan.pieces, start, stop)
     ]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return joined.reshape(-1, *plan.rows[1:])  # a convolution of patches has more axes
 
 
 def _side_by_side(

@@ -2,7 +2,7 @@
 
 In config.json, the text model's fields are in `text_config` or at the top level; in the checkpoint,
 its tensors have a prefix. Converted weights get a config.json of the text model alone, so later
-steps know nothing of the other models.
+steps know nothing of the other models; what they know of a vision tower is in wherry-vision.json.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ READ: Mapping[str, str] = {
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
     "gemma4_unified": "gemma4_unified_text",
+    "idefics3": "llama",
     "llama4": "llama4_text",
     "llava": "llama",
     "mistral3": "mistral",
@@ -31,6 +32,7 @@ READ: Mapping[str, str] = {
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "qwen3_vl": "qwen3",
+    "smolvlm": "llama",
 }
 # Text models that equal another family's if all position axes of a token have the same value.
 _ALIKE = {
@@ -47,6 +49,7 @@ _PREFIXES = (
     ("language_model.model.", "model."),
     ("language_model.lm_head.", "lm_head."),
     ("model.language_model.", "model."),
+    ("model.text_model.", "model."),
     *((name, name) for name in ("model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.")),
     ("mtp.", "mtp."),
     ("draft_head.", "draft_head."),

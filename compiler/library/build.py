@@ -36,7 +36,7 @@ from .candidates import CHOICE, add_candidates
 from .candidates import ENTRY as CANDIDATES
 from .device_limits import require_limits
 from .device_sources import device_sources
-from .export import ExportedProgram
+from .export import FEATURES, ExportedProgram
 
 DRAFT_ROWS = 16
 # TVM passes that are skipped on CPUs: compacting buffers and merging common subexpressions take a
@@ -137,42 +137,7 @@ def build_library(
         entries=program.entries,
         narrow=target.activations == "float16",
     )
-    state = [
-        {
-            "kind": "paged_kv",
-            "layers": len(own.layers),
-            "shape": list(own.page_shape),
-            "dtype": own.dtype,
-            "group": own.group,
-        }
-        for own in program.cache.state
-    ]
-    state += [
-        {
-            "kind": "recurrent",
-            "layers": len(own.calls),
-            "shape": list(own.shape),
-            "dtype": SLOT_DTYPE,
-        }
-        for own in program.slots
-    ]
-    metadata: dict[str, Any] = {
-        "schema": 2,
-        "interface": INTERFACE_HASH,
-        "name": name,
-        "vocab_size": vocab_size,
-        "embedding_size": program.embedding_size,
-        **asdict(deployment),
-        "inputs": list(program.inputs),
-        "entries": list(program.entries),
-        "groups": [
-            {"kind": "cross" if group.cross else "self", "window": group.window or 0}
-            for group in program.cache.groups
-        ],
-        "state": state,
-    }
-    if program.bidirectional:
-        metadata["whole"] = 1
+    metadata = _metadata(program, deployment, name, vocab_size)
 
     def with_metadata(mod: IRModule) -> IRModule:
         metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
@@ -242,6 +207,57 @@ def build_library(
         sources = device_sources(executable.mod)
         sources |= target.toolchain.sources() if target.toolchain else {}
     return library(sources)
+
+
+def _metadata(
+    program: ExportedProgram, deployment: Deployment, name: str, vocab_size: int
+) -> dict[str, Any]:
+    """Return the library's metadata without its parameters (docs/design/compiled-library.md)."""
+    common = {
+        "schema": 2,
+        "interface": INTERFACE_HASH,
+        "name": name,
+        "inputs": list(program.inputs),
+        "entries": list(program.entries),
+    }
+    if (tower := program.tower) is not None:
+        sizes = {"patch": tower.patch, "patches_per_row": tower.patches_per_row}
+        return {**common, **sizes, FEATURES: tower.features, "groups": [], "state": []}
+    state = [
+        {
+            "kind": "paged_kv",
+            "layers": len(own.layers),
+            "shape": list(own.page_shape),
+            "dtype": own.dtype,
+            "group": own.group,
+        }
+        for own in program.cache.state
+    ]
+    state += [
+        {
+            "kind": "recurrent",
+            "layers": len(own.calls),
+            "shape": list(own.shape),
+            "dtype": SLOT_DTYPE,
+        }
+        for own in program.slots
+    ]
+    metadata: dict[str, Any] = {
+        **common,
+        "vocab_size": vocab_size,
+        "embedding_size": program.embedding_size,
+        **asdict(deployment),
+        "groups": [
+            {"kind": "cross" if group.cross else "self", "window": group.window or 0}
+            for group in program.cache.groups
+        ],
+        "state": state,
+    }
+    if program.bidirectional:
+        metadata["whole"] = 1
+    if program.features:
+        metadata[FEATURES] = program.features
+    return metadata
 
 
 def _linker() -> Requirement:

@@ -19,7 +19,8 @@ from tvm.relax.transform import DeadCodeElimination
 from wherry.models.arch import Architecture, Shape
 from wherry.models.config import about_config
 from wherry.models.layers.dense import EXACT
-from wherry.models.step import Batch, WithSource
+from wherry.models.step import Batch, WithImages, WithSource
+from wherry.models.towers.tower import Patches, Tower, TowerShape
 from wherry.passes.kv_cache import KVCache
 from wherry.passes.paged_kv import cached_attentions, kept_size
 from wherry.passes.quantize import Quantization, stored_dtypes
@@ -39,6 +40,12 @@ SIZES = {
     "logit_rows": "m",
 }
 SOURCES = {"source_lengths": "rs"}  # of models that read a source, before the logit rows
+# Of models that see: features of the rows of images, before the logit rows, and the store of
+# features after them.
+IMAGES = {"image_rows": "n"}
+FEATURES = "image_features"
+# Of a tower's library; the patches are float32.
+PATCHES = {"patches": "n", "positions": "n", "sequences": "n", "query_indptr": "r1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,33 +64,42 @@ class ExportedProgram:
     slots: tuple[SlotState, ...]  # recurrent state of a sequence; (): the model has none
     embedding_size: int  # elements of a row of `embed`
     bidirectional: bool = False  # whether a step has to hold whole sequences, as encoders need
+    features: int = 0  # elements of a feature of an image; 0: the model takes none
+    tower: TowerShape | None = None  # of a library that computes features; None: of any other
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Return the engine's names of a step's input arrays; a page table counts as two arrays."""
-        *rows, logit_rows = _sizes(self.entries)
+        """Return the engine's names of a step's inputs; a page table counts as two arrays."""
+        if self.tower is not None:
+            return tuple(PATCHES)
+        *rows, logit_rows = _sizes(self.entries, bool(self.features))
         pages = (f"pages.{g}" for g in range(len(self.cache.groups)))
         slots = (SLOTS,) if self.slots else ()
-        return (*rows, *pages, *slots, logit_rows)
+        images = (FEATURES,) if self.features else ()
+        return (*rows, *pages, *slots, logit_rows, *images)
 
     def bounds(self, of: Mapping[str, int]) -> dict[str, int]:
         """Return upper bounds of all symbolic sizes, derived from the bounds `of` n, m, p and r."""
+        if self.tower is not None:
+            return {"n": self.tower.tile_patches, "r1": 2}
         names = (SIZES | SOURCES | self.cache.tables() | {SLOTS: SIZE}).values()
         return {name: of[name[0]] + (name[0] == "r") for name in names}
 
 
-def _sizes(entries: tuple[str, ...]) -> dict[str, str]:
+def _sizes(entries: tuple[str, ...], images: bool) -> dict[str, str]:
     """Return the symbolic sizes of the arrays that `entries` take, in the order of arguments."""
     *rows, last = SIZES.items()
-    return dict([*rows, *(SOURCES.items() if "encode" in entries else ()), last])
+    more = (SOURCES if "encode" in entries else {}) | (IMAGES if images else {})
+    return dict([*rows, *more.items(), last])
 
 
-def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
+def _step(model: Any, entries: tuple[str, ...], images: bool) -> Callable[..., Any]:
     """Return the function to export, which calls the model once for all `entries`.
 
     "draft" comes last: the state that it finds is not what the others leave (`passes/paged_kv.py`).
     """
-    names, kind = list(_sizes(entries)), WithSource if "encode" in entries else Batch
+    names: list[str] = [*_sizes(entries, images), *([FEATURES] if images else [])]
+    kind = WithSource if "encode" in entries else WithImages if images else Batch
     assert "draft" not in entries[:-1]
     results: dict[str, Callable[[Tensor, Batch], Tensor]] = {
         "forward": lambda x, _batch: model.logits(x),
@@ -164,6 +180,7 @@ def export(
     entries: tuple[str, ...] = ("forward",),
     traits: DeviceTraits = DeviceTraits(),
     own: Own | None = None,
+    features: int = 0,
 ) -> ExportedProgram:
     """Export one model as a Relax module.
 
@@ -176,35 +193,22 @@ def export(
         entries: entries of the library: "forward", "embed", "encode", "draft", in this order.
         traits: what the target's kernels ask of the program.
         own: parameters that are stored in other schemes.
+        features: elements of a feature of an image, in the place of a token's embedding; 0: the
+            library takes no images.
     """
     model = _model(arch, config, entries)
-    exact = _exact(model)
-    model.to(dtype)
-    sizes = _sizes(entries)
-    method = spec.MethodSpec(
-        method=_step(model, entries),
-        arg_names=list(sizes),
-        arg_specs=[spec.Tensor([size], "int32") for size in sizes.values()],
-        param_mode="plain",
-        effect_mode="none",
-    )
+    arrays = {n: spec.Tensor([s], "int32") for n, s in _sizes(entries, bool(features)).items()}
+    if features:
+        arrays[FEATURES] = spec.Tensor(["f", features], "float32")
     with about_config(arch.name):
-        mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
-    mod = DeadCodeElimination()(mod)  # what follows the block's append, see models/drafts/mtp.py
-    quantization = Quantization(
-        plan={n: EXACT_SCHEME if n in exact else scheme for n, _ in params},
-        references=REFERENCES,
-        own=own or {},
-        most_bytes=traits.most_bytes,
-    )
-    floats = {n: "float32" if n in exact else scheme.float_dtype for n, _ in params}
-    floats |= {name: parts[0].scheme.float_dtype for name, parts in (own or {}).items()}
-    stored = stored_dtypes(mod, quantization)
+        mod, quantization, stored = _built(
+            model, _step(model, entries, bool(features)), arrays, scheme, dtype, traits, own or {}
+        )
     return ExportedProgram(
         mod=mod,
         entries=entries,
         quantization=quantization,
-        stored={n: dtype or floats[n] for n, dtype in stored.items()},
+        stored=stored,
         cache=KVCache.of(
             cached_attentions(mod),
             kv_dtype,
@@ -215,4 +219,69 @@ def export(
         slots=slot_states(mod),
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
         bidirectional=is_bidirectional(config),
+        features=features,
     )
+
+
+def export_tower(
+    tower: Tower, config: Any, scheme: Scheme, *, dtype: str, traits: DeviceTraits = DeviceTraits()
+) -> ExportedProgram:
+    """Export a vision tower, whose entry is "see"; arguments as of `export`."""
+    shape, entries = tower.shape(config), ("see",)
+    arrays = {name: spec.Tensor([size], "int32") for name, size in PATCHES.items()}
+    arrays["patches"] = spec.Tensor(["n", shape.patch], "float32")
+    with about_config(tower.name):
+        model = tower.model(config)
+
+        def forward(*inputs: Any) -> Any:
+            patches, *rows = inputs
+            features = model.see(Patches(op.astype(patches, dtype), *rows))
+            return op.astype(features, "float32")
+
+        mod, quantization, stored = _built(model, forward, arrays, scheme, dtype, traits, {})
+    return ExportedProgram(
+        mod=mod,
+        entries=entries,
+        quantization=quantization,
+        stored=stored,
+        cache=KVCache.of((), "float32"),
+        slots=(),
+        embedding_size=shape.features,
+        tower=shape,
+    )
+
+
+def _built(
+    model: Any,
+    step: Callable[..., Any],
+    arrays: Mapping[str, Any],
+    scheme: Scheme,
+    dtype: str,
+    traits: DeviceTraits,
+    own: Own,
+) -> tuple[IRModule, Quantization, dict[str, str]]:
+    """Build the module of one function, `forward`, with `arrays` before its parameters.
+
+    Returns: the module, the schemes of the parameters, and their dtypes on disk, in order.
+    """
+    exact = _exact(model)
+    model.to(dtype)
+    method = spec.MethodSpec(
+        method=step,
+        arg_names=list(arrays),
+        arg_specs=list(arrays.values()),
+        param_mode="plain",
+        effect_mode="none",
+    )
+    mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
+    mod = DeadCodeElimination()(mod)  # what follows the block's append, see models/drafts/mtp.py
+    quantization = Quantization(
+        plan={n: EXACT_SCHEME if n in exact else scheme for n, _ in params},
+        references=REFERENCES,
+        own=own,
+        most_bytes=traits.most_bytes,
+    )
+    floats = {n: "float32" if n in exact else scheme.float_dtype for n, _ in params}
+    floats |= {name: parts[0].scheme.float_dtype for name, parts in own.items()}
+    stored = stored_dtypes(mod, quantization)
+    return mod, quantization, {n: dtype or floats[n] for n, dtype in stored.items()}

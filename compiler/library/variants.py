@@ -9,18 +9,18 @@ from typing import Any
 
 from tvm import IRModule
 
+from wherry.artifact.variants import MODEL
 from wherry.machine.cuda_driver import SHARED_MEMORY
 from wherry.targets.device_features import needed
 from wherry.targets.target import TargetPreset
 from wherry.targets.webgpu_buffers import limits_for
 
-from ..load import Described
 from .build import Deployment, Library, build_library
 from .export import ExportedProgram
 from .memory import bytes_of
 
-# Arguments: CPU level ("" if there is only one), phase, and the phase's result: a module, or
-# generated code by file suffix.
+# Arguments: CPU level ("" if there is only one; a tower's has a name before it), phase, and the
+# phase's result: a module, or generated code by file suffix.
 Report = Callable[[str, str, IRModule | Mapping[str, str]], None]
 
 
@@ -40,38 +40,52 @@ def build_libraries(
     program: ExportedProgram,
     target: TargetPreset,
     deployment: Deployment,
-    described: Described,
     report: Report,
     linked: str,
+    *,
+    name: str,
+    vocab_size: int,
+    stem: str = MODEL,
 ) -> Libraries:
     """Compile `program` for `target` and each of its variants into `folder`.
 
     The variants share only the export (5% of a compilation), because later phases choose kernels.
-    `linked` is the symbol prefix by which a program finds a library that is linked into it.
+
+    Args:
+        folder: gets the libraries.
+        program: the program.
+        target: the target.
+        deployment: limits of the memory plan.
+        report: called after each phase.
+        linked: the symbol prefix by which a program finds a library that is linked into it.
+        name: the architecture's.
+        vocab_size: number of logits.
+        stem: stem of the first library's file name.
     """
     objects = target.objects(linked)
     levels = (target, *target.variants)
-    files = [folder / _file_name(level, level is not target) for level in levels]
+    files = [folder / _file_name(stem, level, level is not target) for level in levels]
     built: list[Library] = []
     symbols = _symbols(objects, len(levels))
     for level, file, prefix in zip(levels, files, symbols, strict=True):
-        name = level.name.partition(":")[2] if target.variants else ""
+        variant = level.name.partition(":")[2] if target.variants else ""
+        dumped = variant if stem == MODEL else f"{stem}-{variant}".rstrip("-")
 
-        def on_phase(phase: str, mod: IRModule, name: str = name) -> None:
-            report(name, phase, mod)
+        def on_phase(phase: str, mod: IRModule, dumped: str = dumped) -> None:
+            report(dumped, phase, mod)
 
         library = build_library(
             program,
             level,
             deployment,
             file,
-            name=described.arch.name,
-            vocab_size=described.config.vocab_size,
+            name=name,
+            vocab_size=vocab_size,
             symbols=prefix,
             on_phase=on_phase,
         )
         built.append(library)
-        report(name, "generate", library.sources)
+        report(dumped, "generate", library.sources)
     return Libraries(
         files=tuple(files),
         target=_record(target, files[1:], built[0], symbols[1:])
@@ -81,10 +95,10 @@ def build_libraries(
     )
 
 
-def _file_name(level: TargetPreset, is_variant: bool) -> str:
+def _file_name(stem: str, level: TargetPreset, is_variant: bool) -> str:
     """Return the library's file name: model.so, or model.x86-64-v4.so for a CPU level."""
-    stem = f"model.{level.name.partition(':')[2]}" if is_variant else "model"
-    return f"{stem}.{level.library}"
+    variant = f".{level.name.partition(':')[2]}" if is_variant else ""
+    return f"{stem}{variant}.{level.library}"
 
 
 def _symbols(objects: Mapping[str, str] | None, levels: int) -> list[str | None]:

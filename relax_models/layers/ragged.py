@@ -16,11 +16,11 @@ from tvm.script import tirx as T
 from wherry.ops import PoolingName, PoolSpec, RaggedAttentionSpec, script
 from wherry.ops.tags import tag
 
-from ..step import Batch
+from ..step import Batch, Ragged
 
 
 def attend(
-    qkv: Tensor, batch: Batch, spec: RaggedAttentionSpec, bias: Tensor | None = None
+    qkv: Tensor, batch: Ragged, spec: RaggedAttentionSpec, bias: Tensor | None = None
 ) -> Tensor:
     """Compute bidirectional attention: qkv [n, (h + 2 g) * e] -> [n, h * e].
 

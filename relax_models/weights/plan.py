@@ -137,6 +137,15 @@ class WeightPlan:
         dropped, unused = (tuple(names[n] for n in each) for each in (self.dropped, self.unused))
         return WeightPlan(parameters, dropped, unused, equal)
 
+    def followed_by(self, other: WeightPlan) -> WeightPlan:
+        """Return the plan of these parameters and, after them, those of another model."""
+        pairs = zip(_fields(self), _fields(other), strict=True)
+        return WeightPlan(*(a + b for a, b in pairs))
+
+
+def _fields(plan: WeightPlan) -> tuple[Any, ...]:
+    return (plan.parameters, plan.dropped, plan.unused, plan.equal)
+
 
 @dataclass(frozen=True, slots=True)
 class _Recipe:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ import transformers
 import tvm
 from tvm import relax
 
-from wherry.artifact.manifest import read_manifest
+from wherry.artifact.manifest import Manifest, read_manifest
 from wherry.artifact.variants import library_for
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.compiler.weight_cache import load_state
@@ -240,10 +240,11 @@ class Runner:
     pages: int = 64
     device: str = "cpu"
     sequences: dict[int, Sequence] = field(default_factory=dict)
+    library: Callable[[Manifest], str | None] = library_for
 
     def __post_init__(self) -> None:
         manifest = read_manifest(self.folder)
-        module = tvm.runtime.load_module(str(self.folder / library_for(manifest)))
+        module = tvm.runtime.load_module(str(self.folder / (self.library(manifest) or "none")))
         self.here = tvm.device(self.device, 0)
         # On a device the VM wants the host too, for shapes.
         devices = [self.here] if self.device == "cpu" else [self.here, tvm.cpu()]
@@ -263,6 +264,14 @@ class Runner:
         self.slots = list(range(self.pages))  # free ones
         self.groups = self.metadata["groups"]
         self.free = list(np.random.default_rng(5).permutation(self.pages))
+
+    def see(self, patches: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Compute the features of a tile: its patches float32 [n, c], and their positions."""
+        owners, starts = np.zeros_like(positions), np.array([0, len(patches)], np.int32)
+        arrays = (patches, positions, owners, starts)
+        inputs = [tvm.runtime.tensor(array, self.here) for array in arrays]
+        features: np.ndarray = self.vm["see"](*inputs, *self.params).numpy()
+        return features
 
     def _parameter(self, entry: dict[str, Any], stored: dict[str, np.ndarray]) -> Any:
         sources = [tvm.runtime.tensor(_rows(stored, name), self.here) for name in entry["from"]]
@@ -302,8 +311,17 @@ class Runner:
         pages_of = self.sequences[parent].pages[:pages]
         self.sequences[name] = replace(self._begin(), pages=pages_of, length=length)
 
-    def step(self, rows: dict[int, list[int]], entry: str = "forward") -> dict[int, np.ndarray]:
-        """Feed tokens to sequences, all in one batch; the results [tokens, ...] of each."""
+    def step(
+        self,
+        rows: dict[int, list[int]],
+        entry: str = "forward",
+        images: dict[int, list[int]] | None = None,
+        features: np.ndarray | None = None,
+    ) -> dict[int, np.ndarray]:
+        """Feed tokens to sequences, all in one batch; the results [tokens, ...] of each.
+
+        Of a model that sees, `images` has the row of `features` [f, d] of each token, or -1.
+        """
         size = self.metadata["page_size"]
         tokens, positions, owners, starts, slots, lengths = [], [], [], [0], [], []
         ids: list[list[int]] = [[] for _ in self.groups]
@@ -339,13 +357,20 @@ class Runner:
                 begins.append(len(own))
         logit_rows = list(range(len(tokens)))
         tables = [array for pair in zip(page_starts, ids, strict=True) for array in pair]
-        optional = {"slots": slots, "source_lengths": lengths}
-        before, behind_tables = (
+        image_rows = [
+            row for name, new in rows.items() for row in (images or {}).get(name, [-1] * len(new))
+        ]
+        optional = {"slots": slots, "source_lengths": lengths, "image_rows": image_rows}
+        before, seen, behind_tables = (
             [optional[name]] if name in self.metadata["inputs"] else []
-            for name in ("source_lengths", "slots")
+            for name in ("source_lengths", "image_rows", "slots")
         )
-        arrays = [tokens, positions, owners, starts, *before, *tables, *behind_tables, logit_rows]
+        arrays = [tokens, positions, owners, starts, *before, *seen]
+        arrays += [*tables, *behind_tables, logit_rows]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
+        if size_of_feature := self.metadata.get("image_features"):
+            store = np.zeros((1, size_of_feature), np.float32) if features is None else features
+            inputs.append(tvm.runtime.tensor(store, self.here))
         results = self.vm[entry](*inputs, *self.state, *self.params).numpy()
         return {name: results[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}
 

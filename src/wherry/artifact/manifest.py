@@ -7,6 +7,8 @@
     config.json            the architecture, as in Hugging Face's folders
     tokenizer.json, tokenizer_config.json, chat_template.jinja, generation_config.json
     wherry-head.json       for embeddings and scores (wherry.artifact.head)
+    wherry-vision.json     what a model that sees says of its images, and vision.*, the library that
+                           computes their features
 
 This module imports neither TVM nor NumPy.
 """
@@ -48,6 +50,7 @@ SIDE_FILES = (
 # Chat templates besides the usual one, in a folder of Hugging Face's layout.
 FURTHER_TEMPLATES = "additional_chat_templates/*.jinja"
 INDEX, SHARDS = "tensor-cache.json", "params_shard_*.bin"
+VISION = "wherry-vision.json"
 # Files that a runtime reads if they exist, so they must be listed and checked.
 _READ = (
     "config.json",
@@ -59,6 +62,7 @@ _READ = (
     "chat_template.json",
     "chat_template.tool_use.jinja",
     HEAD,
+    VISION,
     SHARDS,
 )
 # The contract between the engine and a compiled library: names, order, dtypes and meaning of

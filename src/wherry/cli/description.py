@@ -48,7 +48,7 @@ def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, An
         "shape": _shape(facts.described),
         "context": facts.described.config.context,
         "licence": licence_of(folder),
-        "capabilities": _capabilities(facts.described, template),
+        "capabilities": _capabilities(facts, template),
         "tools": traits["tool_format"] if traits and traits["tools"] else None,
         "thinking": any(name in (template or "") for name in _THINKING),
         "template": template,
@@ -78,7 +78,8 @@ def _shape(described: Described) -> dict[str, int]:
     }
 
 
-def _capabilities(described: Described, template: str | None) -> list[str]:
+def _capabilities(facts: Facts, template: str | None) -> list[str]:
+    described = facts.described
     if isinstance(described.head, ClassHead):
         return ["classify", *(["score"] if len(described.head.labels) == 1 else [])]
     if described.head is not None:
@@ -88,7 +89,9 @@ def _capabilities(described: Described, template: str | None) -> list[str]:
         "embed": ["embedding"],
     }
     capabilities["draft"] = ["mtp"]
-    return [name for entry in described.entries for name in capabilities[entry]]
+    named = [name for entry in described.entries for name in capabilities[entry]]
+    sees = described.tower is not None or "vision" in facts.declared.capabilities
+    return [*named, "vision"] if sees else named
 
 
 def _compiled(entry: Entry) -> dict[str, Any]:

@@ -1,0 +1,120 @@
+"""Finds the vision tower of a model's folder, and what its image processor is set to.
+
+The tower's library and weights lie beside the text model's in one compiled folder;
+`wherry-vision.json` says what a runtime has to know of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import wherry.models.towers
+from wherry.errors import ModelError, shown
+from wherry.hub.folder import optional_json
+from wherry.models.arch import Shape, WeightPlan
+from wherry.models.towers.tower import Tower, TowerShape
+from wherry.models.weights.plan import plan_weights
+from wherry.targets.target import TargetPreset
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTower:
+    """The tower of a model, as its folder describes it."""
+
+    tower: Tower
+    config: Any  # what `tower.read` returns
+    config_json: Mapping[str, Any]  # of the complete model
+    processor: Mapping[str, Any]  # settings of the image processor
+
+    @property
+    def shape(self) -> TowerShape:
+        """Return the tower's sizes."""
+        return self.tower.shape(self.config)
+
+    def parameters(self) -> dict[str, Shape]:
+        """Return names and shapes of the tower's parameters."""
+        model = self.tower.model(self.config)
+        return {name: tuple(int(d) for d in p.shape) for name, p in model.named_parameters()}
+
+    def owns(self, name: str) -> bool:
+        """Return whether a tensor of the checkpoint belongs to the tower."""
+        return name.startswith(self.tower.sources)
+
+    def plan(self, checkpoint: Mapping[str, Shape]) -> WeightPlan:
+        """Plan how the checkpoint's tensors become the tower's parameters.
+
+        A convolution whose stride is its size is a linear over the elements of a patch.
+
+        Raises:
+            ModelError: as of `plan_weights`.
+        """
+        own = {n: (s[0], prod(s[1:])) if len(s) > 2 else s for n, s in checkpoint.items()}
+        return plan_weights(self.tower.weights, self.parameters(), own, self.config)
+
+    def record(self) -> bytes:
+        """Return the content of wherry-vision.json."""
+        settings = self.tower.settings(self.config_json, self.config)
+        content = {"model_type": self.tower.name, **settings, "processor": dict(self.processor)}
+        return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
+
+
+def on_target(tower: DescribedTower | None, target: TargetPreset) -> DescribedTower | None:
+    """Return the tower, if models take images on a target.
+
+    A WebAssembly library has the engine inside, so there cannot be a second one.
+    """
+    return None if target.library == "wasm" else tower
+
+
+@cache
+def towers() -> dict[str, Tower]:
+    """Return every `model_type` whose images are read, with its tower."""
+    (folder,) = wherry.models.towers.__path__
+    names = sorted(p.stem for p in Path(folder).glob("*.py") if "\nTOWER = " in p.read_text())
+    known: Iterable[Tower] = (
+        importlib.import_module(f"wherry.models.towers.{name}").TOWER for name in names
+    )
+    return {name: tower for tower in known for name in (tower.name, *tower.aliases)}
+
+
+def tower_of(path: Path, config: Mapping[str, Any], hidden_size: int) -> DescribedTower | None:
+    """Return the tower of a folder; None: the model has none that is known, or no processor.
+
+    Args:
+        path: the folder, for its image processor's files.
+        config: the complete content of config.json.
+        hidden_size: elements of a row of the text model.
+
+    Raises:
+        ModelError: a configuration that is not supported.
+    """
+    tower = towers().get(str(config.get("model_type")))
+    if tower is None:
+        return None
+    processor = _processor(path)
+    if processor is None:
+        return None
+    return DescribedTower(
+        tower, tower.read(config, hidden_size), config, tower.processor(processor)
+    )
+
+
+def _processor(path: Path) -> Mapping[str, Any] | None:
+    """Return the settings of the image processor of a folder, as its files have them.
+
+    Raises:
+        ModelError: the file is damaged.
+    """
+    joined = optional_json(path / "processor_config.json").get("image_processor")
+    if joined is not None and not isinstance(joined, Mapping):
+        raise ModelError(
+            f"{path}/processor_config.json: image_processor is {shown(joined)}, not an object"
+        )
+    return joined or optional_json(path / "preprocessor_config.json") or None
