@@ -43,12 +43,13 @@ int64_t tokens_within(int64_t bytes, const Metadata& metadata) {
 ModelOptions parse_model_options(const char* json) {
   Problems problems;
   JsonReader reader = reader_of(json, "the model's options", problems);
-  reader.only({"threads", "pack_dir", "check_weights", "cuda_graphs"});
+  reader.only({"threads", "pack_dir", "check_weights", "cuda_graphs", "vision"});
   ModelOptions options;
   options.threads = static_cast<int>(bounded(reader, "threads", 0, 0, 512, problems));
   options.pack_dir = reader.string_or("pack_dir", "");
   options.check_weights = bounded(reader, "check_weights", 1, 0, 1, problems) != 0;
   options.cuda_graphs = bounded(reader, "cuda_graphs", 1, 0, 1, problems) != 0;
+  options.vision = reader.string_or("vision", "");
   problems.raise(WHERRY_INVALID_ARGUMENT, "the model's options are wrong");
   return options;
 }
@@ -61,7 +62,8 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
   Problems problems;
   JsonReader reader = reader_of(json, "the engine's configuration", problems);
   reader.only({"max_batch", "context", "kv_tokens", "kv_memory", "prefill_chunk", "prefix_cache",
-               "cache_dir", "cache_bytes", "max_drafts", "max_slowdown", "max_step_seconds"});
+               "cache_dir", "cache_bytes", "max_drafts", "max_slowdown", "max_step_seconds",
+               "image_rows"});
   const int64_t page = metadata.page_size;
   const int64_t most_tokens = INT32_MAX / 2;  // page and row numbers are int32
 
@@ -96,6 +98,11 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
   config.max_step_seconds = reader.number_or("max_step_seconds", config.max_step_seconds);
   if (!(config.max_step_seconds >= 0)) {
     problems.add("\"max_step_seconds\" is ", config.max_step_seconds, "; accepted is 0 or more");
+  }
+  if (metadata.image_features > 0) {
+    config.image_rows = bounded(reader, "image_rows", context, 1, most_tokens, problems);
+  } else if (reader.has("image_rows")) {
+    problems.add("\"image_rows\" is for models that take images; this one takes none");
   }
   problems.raise(WHERRY_INVALID_ARGUMENT, "the engine's configuration is wrong");
 

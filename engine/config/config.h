@@ -15,6 +15,7 @@ struct ModelOptions {
   // Whether to compare weights with checksums of the first load with this pack_dir.
   bool check_weights = true;
   bool cuda_graphs = true;  // whether to capture decode steps as CUDA graphs and replay them
+  std::string vision;       // path of the library of the model's tower; empty if there is none
 };
 
 struct EngineConfig {
@@ -29,6 +30,7 @@ struct EngineConfig {
   double max_slowdown = 2;  // factor by which prefill chunks may slow a running request's step
   // Upper bound on the seconds of a step with prefill chunks; 0 for none.
   double max_step_seconds = 0;
+  int64_t image_rows = 0;  // rows of image features in memory; 0 if the model takes no images
 };
 
 // Parses the options of wherry_model_load; null and "" mean "{}". Throws WHERRY_INVALID_ARGUMENT
@@ -36,9 +38,9 @@ struct EngineConfig {
 ModelOptions parse_model_options(const char* json);
 
 // Parses the options of wherry_engine_create. Defaults: max_batch 8; context that of the library,
-// or kv_tokens if that is less; kv_tokens max_batch * context (the system commits this memory when
-// pages are first written); prefill_chunk the larger of 256 and max_batch. No default exceeds the
-// library's memory plan.
+// or kv_tokens if that is less; image_rows the context; kv_tokens max_batch * context (the system
+// commits this memory when pages are first written); prefill_chunk the larger of 256 and max_batch.
+// No default exceeds the library's memory plan.
 EngineConfig parse_engine_config(const char* json, const Metadata& metadata);
 // Parses the options with `drafts` as the default of max_drafts.
 EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int drafts);

@@ -64,6 +64,22 @@ TEST(given_values) {
   CHECK(!parse_model_options(R"({"cuda_graphs": 0})").cuda_graphs);
 }
 
+TEST(rows_of_image_features) {
+  Metadata metadata = library();
+  CHECK_EQ(parse_engine_config("{}", metadata).image_rows, 0);
+  CHECK_CONTAINS(
+      ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_engine_config(R"({"image_rows": 64})", metadata)),
+      "\"image_rows\" is for models that take images");
+  metadata.image_features = 576;
+  CHECK_EQ(parse_engine_config(R"({"context": 100})", metadata).image_rows, 100);
+  CHECK_EQ(parse_engine_config(R"({"image_rows": 64})", metadata).image_rows, 64);
+  CHECK_CONTAINS(
+      ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_engine_config(R"({"image_rows": 0})", metadata)),
+      "\"image_rows\" is 0; accepted are 1..");
+  CHECK_EQ(parse_model_options(R"({"vision": "/m/vision.so"})").vision, "/m/vision.so");
+  CHECK_EQ(parse_model_options("{}").vision, "");
+}
+
 TEST(the_library_bounds_the_step) {
   Metadata small = library();
   small.max_batch = 4;
@@ -87,7 +103,8 @@ TEST(everything_wrong_is_named) {
   CHECK_CONTAINS(text, "\"kv_tokens\" must be an integer");
   CHECK_CONTAINS(text, "unknown key \"kv\"; known are max_batch, context, kv_tokens");
   CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"thread": true})")),
-                 "unknown key \"thread\"; known are threads, pack_dir, check_weights, cuda_graphs");
+                 "unknown key \"thread\"; known are threads, pack_dir, check_weights, "
+                 "cuda_graphs, vision");
   ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": true})"));
   ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": 1.5})"));
   ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": 1000})"));

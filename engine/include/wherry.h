@@ -86,6 +86,23 @@ typedef struct {
 } wherry_mask;
 
 /*
+ * A part of the prompt whose rows get what the model's tower computes of a tile of an image (or of
+ * the image, where the model does not split images), in place of the embeddings of the tokens.
+ */
+typedef struct {
+  size_t first; /* index of the part's first token in the prompt */
+  size_t rows;  /* tokens of the part */
+  /* Hash of the tile's pixels and of the settings of their preparation. Parts with equal digests
+   * are computed once, and only they share cached prefixes. */
+  uint8_t digest[32];
+  const uint8_t* patches; /* [n_patches, patch_bytes] levels, by channel, then row, then column */
+  size_t n_patches;
+  size_t patch_bytes;       /* levels of a patch: 3 channels of its pixels */
+  const float* levels;      /* [3, 256] the value of each level of each channel */
+  const int32_t* positions; /* [n_patches] rows of the tower's table of positions */
+} wherry_image;
+
+/*
  * The parameters of one request. Call wherry_params_init, then set the fields that differ;
  * wherry_engine_add copies the arrays.
  */
@@ -157,6 +174,11 @@ typedef struct {
   int32_t embed; /* 1: the request has no output but one event with the prompt's embedding */
   const int32_t* source; /* [n_source] input tokens of the encoder, for encoder-decoder models */
   size_t n_source;
+
+  /* [n_images] parts of the prompt that are images: ascending, without overlap; for models with a
+   * tower ("vision" of wherry_model_load). wherry_engine_add copies all that they point to. */
+  const wherry_image* images;
+  size_t n_images;
 } wherry_params;
 
 #define WHERRY_MAX_TOP_LOGPROBS 20
@@ -231,6 +253,7 @@ typedef struct {
   int32_t state_slots;
   int32_t state_slots_free; /* slots that neither a request nor a snapshot has */
   int32_t state_snapshots;  /* slots with the state after a cached prefix */
+  uint64_t images_encoded;  /* tiles of images that the tower computed */
 } wherry_stats;
 
 WHERRY_API int wherry_abi_version(void); /* returns the library's WHERRY_ABI_VERSION */
@@ -246,7 +269,9 @@ WHERRY_API const char* wherry_last_error(void);
  *  "pack_dir": folder for the packed weights,
  *  "check_weights": 1 (default) compares weights with the checksums in that folder, 0 does not,
  *  "cuda_graphs": 1 (default) captures decode steps of equal sizes as CUDA graphs and replays them,
- *   0 does not}
+ *   0 does not,
+ *  "vision": path of the library of the model's tower, whose weights are in the same folder; it is
+ *   opened at the first image (none: the model takes no images)}
  * out: gets the model; free it with wherry_model_free.
  */
 WHERRY_API int wherry_model_load(const char* lib, const char* weights, const char* device,
@@ -307,7 +332,8 @@ WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
  *  "max_drafts": draft tokens for a request that sets no number (0; with a draft model 4, with
  *   a block of multi-token prediction in the library 3),
  *  "max_slowdown": factor by which prefill chunks may lengthen a step of running requests (2),
- *  "max_step_seconds": upper bound on a step with prefill chunks, as far as known (0: no limit)}
+ *  "max_step_seconds": upper bound on a step with prefill chunks, as far as known (0: no limit),
+ *  "image_rows": rows of image features that stay in memory (context); at least those of a tile}
  */
 WHERRY_API int wherry_engine_create(wherry_model* model, wherry_model* draft,
                                     const char* config_json, wherry_engine** out);

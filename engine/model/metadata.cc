@@ -2,13 +2,14 @@
 
 #include <tvm/ffi/container/tensor.h>
 
+#include <algorithm>
 #include <set>
 
 #include "support/json_reader.h"
 
 namespace wherry {
 
-const char* const kInterface = "20849a7e6e5b6802";
+const char* const kInterface = "5d2d504a976e3223";
 
 namespace {
 
@@ -67,11 +68,29 @@ Entry parse_entry(const std::string& name, Problems& problems) {
 }
 
 void check_inputs(const Metadata& metadata, Problems& problems) {
-  std::set<std::string> known{"tokens",       "positions", "sequences",      "adapters",
-                              "query_indptr", "slots",     "source_lengths", "logit_rows"};
+  std::set<std::string> known{"tokens",       "positions",     "sequences", "adapters",
+                              "query_indptr", "image_rows",    "slots",     "source_lengths",
+                              "logit_rows",   "image_features"};
   for (size_t i = 0; i < metadata.groups.size(); ++i) known.insert(concat("pages.", i));
   for (const std::string& input : metadata.inputs) {
     if (known.count(input) == 0) problems.add("input \"", input, "\" is not known");
+  }
+}
+
+// Checks that the inputs take image features if and only if the metadata has their size.
+void check_image_inputs(const Metadata& metadata, Problems& problems) {
+  const std::vector<std::string>& inputs = metadata.inputs;
+  const bool takes = metadata.image_features > 0;
+  const bool rows = std::count(inputs.begin(), inputs.end(), "image_rows") == 1;
+  const bool last = !inputs.empty() && inputs.back() == "image_features";
+  const auto features = std::count(inputs.begin(), inputs.end(), "image_features");
+  if (takes && !(rows && last && features == 1)) {
+    problems.add("\"image_features\" is ", metadata.image_features,
+                 ": the inputs must have \"image_rows\", and \"image_features\" as the last one");
+  }
+  if (!takes && (rows || features > 0)) {
+    problems.add("the inputs have \"", rows ? "image_rows" : "image_features",
+                 "\"; the key \"image_features\" must give the elements of a row");
   }
 }
 
@@ -110,6 +129,8 @@ const char* name_of(Entry entry) {
       return "embed";
     case Entry::kEncode:
       return "encode";
+    case Entry::kSee:
+      return "see";
     case Entry::kDraft:
       return "draft";
   }
@@ -137,12 +158,10 @@ int64_t tensor_bytes(DLDataType dtype, const std::vector<int64_t>& shape) {
   return static_cast<int64_t>(ffi::GetDataSize(elements, dtype));
 }
 
-Metadata parse_metadata(const std::string& json) {
-  Problems problems;
-  const std::string what = "the library's metadata";
-  JsonReader reader(parse_json_object(json, what, WHERRY_INCOMPATIBLE), what, problems);
-  Metadata metadata;
-  metadata.json = json;
+namespace {
+
+// Reads what the metadata of every library has: versions, name, parameters.
+void read_common(JsonReader& reader, Metadata& metadata, Problems& problems) {
   int64_t schema = reader.integer("schema");
   if (schema != kSchema) problems.add("schema ", schema, "; this core reads schema ", kSchema);
   std::string interface = reader.string("interface");
@@ -150,6 +169,29 @@ Metadata parse_metadata(const std::string& json) {
     problems.add("interface \"", interface, "\"; this core speaks \"", kInterface, "\"");
   }
   metadata.name = reader.string("name");
+  metadata.inputs = reader.strings("inputs");
+  std::set<std::string> names;
+  for (const ffi::json::Object& object : reader.objects("params")) {
+    metadata.params.push_back(parse_param(object, metadata.params.size(), problems));
+    const std::string& name = metadata.params.back().name;
+    if (!names.insert(name).second) problems.add("parameter ", name, " is listed twice");
+  }
+}
+
+void raise(const Problems& problems) {
+  problems.raise(WHERRY_INCOMPATIBLE,
+                 "the library cannot be used with this core (compile the model again)");
+}
+
+}  // namespace
+
+Metadata parse_metadata(const std::string& json) {
+  Problems problems;
+  const std::string what = "the library's metadata";
+  JsonReader reader(parse_json_object(json, what, WHERRY_INCOMPATIBLE), what, problems);
+  Metadata metadata;
+  metadata.json = json;
+  read_common(reader, metadata, problems);
   metadata.vocab_size = reader.integer("vocab_size");
   metadata.context = reader.integer("context");
   metadata.page_size = reader.integer("page_size");
@@ -159,6 +201,7 @@ Metadata parse_metadata(const std::string& json) {
   metadata.adapters = reader.integer_or("adapters", 0);
   metadata.candidates = reader.integer_or("candidates", 0);
   metadata.candidates_error = reader.number_or("candidates_error", 0);
+  metadata.image_features = reader.integer_or("image_features", 0);
   check_candidates(metadata, problems);
   require_positive("vocab_size", metadata.vocab_size, problems);
   require_positive("context", metadata.context, problems);
@@ -166,7 +209,9 @@ Metadata parse_metadata(const std::string& json) {
   require_positive("max_batch", metadata.max_batch, problems);
   require_positive("prefill_chunk", metadata.prefill_chunk, problems);
   require_positive("logit_rows", metadata.logit_rows, problems);
-  metadata.inputs = reader.strings("inputs");
+  if (metadata.image_features != 0) {
+    require_positive("image_features", metadata.image_features, problems);
+  }
   for (const std::string& entry : reader.strings("entries")) {
     metadata.entries.push_back(parse_entry(entry, problems));
   }
@@ -175,18 +220,40 @@ Metadata parse_metadata(const std::string& json) {
     metadata.groups.push_back(parse_group(object, metadata.groups.size(), problems));
   }
   check_inputs(metadata, problems);
+  check_image_inputs(metadata, problems);
   for (const ffi::json::Object& object : reader.objects("state")) {
     size_t groups = metadata.groups.size();
     metadata.state.push_back(parse_state(object, metadata.state.size(), groups, problems));
   }
-  std::set<std::string> names;
-  for (const ffi::json::Object& object : reader.objects("params")) {
-    metadata.params.push_back(parse_param(object, metadata.params.size(), problems));
-    const std::string& name = metadata.params.back().name;
-    if (!names.insert(name).second) problems.add("parameter ", name, " is listed twice");
+  raise(problems);
+  return metadata;
+}
+
+Metadata parse_tower_metadata(const std::string& json) {
+  Problems problems;
+  const std::string what = "the metadata of the tower's library";
+  JsonReader reader(parse_json_object(json, what, WHERRY_INCOMPATIBLE), what, problems);
+  Metadata metadata;
+  metadata.json = json;
+  read_common(reader, metadata, problems);
+  metadata.entries = {Entry::kSee};
+  if (reader.strings("entries") != std::vector<std::string>{"see"}) {
+    problems.add("the entries of a tower must be [\"see\"]");
   }
-  problems.raise(WHERRY_INCOMPATIBLE,
-                 "the library cannot be used with this core (compile the model again)");
+  const std::vector<std::string> inputs{"patches", "positions", "sequences", "query_indptr"};
+  if (metadata.inputs != inputs) {
+    problems.add("the inputs of a tower must be patches, positions, sequences, query_indptr");
+  }
+  metadata.image_features = reader.integer("image_features");
+  metadata.patch = reader.integer("patch");
+  metadata.patches_per_row = reader.integer("patches_per_row");
+  require_positive("image_features", metadata.image_features, problems);
+  require_positive("patch", metadata.patch, problems);
+  require_positive("patches_per_row", metadata.patches_per_row, problems);
+  if (metadata.patch % 3 != 0) {
+    problems.add("\"patch\" is ", metadata.patch, ", not a multiple of 3 channels");
+  }
+  raise(problems);
   return metadata;
 }
 

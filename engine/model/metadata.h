@@ -21,6 +21,7 @@ enum class Entry {
   kForward,  // runs "forward" -> logits of the logit rows [m, vocab]
   kEmbed,    // runs "embed" -> embeddings of the logit rows [m, d]
   kEncode,   // runs "encode": reads the source of an encoder-decoder model into its cross groups
+  kSee,      // runs "see" of the tower's library, see Session::see
   // runs "draft" -> logits [m, vocab] of the block of multi-token prediction, for the tokens after
   // the rows; see DraftBlock
   kDraft,
@@ -73,10 +74,15 @@ struct Metadata {
   int64_t candidates = 0;
   double candidates_error = 0;  // relative error of the sums of the entry `candidates`
   // The entries' arguments before state and parameters, in order. Each names a field of Batch;
-  // "pages.i" stands for both arrays of group i.
+  // "pages.i" stands for both arrays of group i. "image_features", the last one, is a tensor of the
+  // session.
   std::vector<std::string> inputs;
   std::vector<Entry> entries;
-  bool bidirectional = false;  // bidirectional attention: one step must compute a whole sequence
+  // Elements of a row of image features; 0 if the model takes no images.
+  int64_t image_features = 0;
+  int64_t patch = 0;            // of a tower: elements of a patch
+  int64_t patches_per_row = 0;  // of a tower: patches that give one row of image features
+  bool bidirectional = false;   // bidirectional attention: one step must compute a whole sequence
   std::vector<GroupSpec> groups;
   std::vector<StateSpec> state;
   std::vector<ParamSpec> params;
@@ -93,6 +99,9 @@ const char* name_of(Entry entry);
 
 // Parses a library's metadata. Throws WHERRY_INCOMPATIBLE with every problem that it finds.
 Metadata parse_metadata(const std::string& json);
+
+// Parses the metadata of a tower's library, whose entry is "see". Throws as parse_metadata does.
+Metadata parse_tower_metadata(const std::string& json);
 
 // Parses a dtype such as "float16"; adds a problem that starts with `where` if there is no such
 // dtype.

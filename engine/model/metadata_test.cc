@@ -85,6 +85,68 @@ TEST(reads_what_a_device_gives_of_rows) {
   CHECK_EQ(metadata.candidates_error, 2e-5);
 }
 
+// Metadata of a model that takes images of 576 elements.
+std::string with_images(const std::string& from = "", const std::string& to = "") {
+  std::string text = good(R"("inputs": ["tokens", "pages.0", "logit_rows"])", R"("inputs":
+    ["tokens", "image_rows", "pages.0", "logit_rows", "image_features"], "image_features": 576)");
+  size_t at = text.find(from);
+  CHECK(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+TEST(reads_the_inputs_of_images) {
+  CHECK_EQ(parse_metadata(good()).image_features, 0);
+  Metadata metadata = parse_metadata(with_images());
+  CHECK_EQ(metadata.image_features, 576);
+  CHECK_EQ(metadata.inputs.back(), "image_features");
+  const char* cases[][3] = {
+      {"576", "0", "the inputs have \"image_rows\"; the key \"image_features\""},
+      {"576", "-1", "\"image_features\" is -1"},
+      {"\"image_rows\", ", "", "the inputs must have \"image_rows\""},
+      {", \"image_features\"]", "]", "the inputs must have"},
+      {"\"logit_rows\", \"image_features\"", "\"image_features\", \"logit_rows\"",
+       "\"image_features\" as the last one"},
+  };
+  for (const auto& row : cases) {
+    const std::string damaged = with_images(row[0], row[1]);
+    CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata(damaged)), row[2]);
+  }
+}
+
+std::string tower(const std::string& from = "", const std::string& to = "") {
+  std::string text = concat(R"({"schema": 2, "interface": ")", kInterface, R"(", "name": "tower",
+    "inputs": ["patches", "positions", "sequences", "query_indptr"], "entries": ["see"],
+    "patch": 768, "patches_per_row": 16, "image_features": 576,
+    "params": [{"name": "norm", "shape": [64], "dtype": "float32", "from": ["vision.norm"]}]})");
+  size_t at = text.find(from);
+  CHECK(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+TEST(reads_a_tower) {
+  Metadata metadata = parse_tower_metadata(tower());
+  CHECK(metadata.has(Entry::kSee));
+  CHECK_EQ(metadata.patch, 768);
+  CHECK_EQ(metadata.patches_per_row, 16);
+  CHECK_EQ(metadata.image_features, 576);
+  CHECK_EQ(metadata.params.size(), 1u);
+  const char* cases[][3] = {
+      {"[\"see\"]", "[\"see\", \"forward\"]", "must be [\"see\"]"},
+      {"\"sequences\", ", "", "the inputs of a tower must be patches, positions"},
+      {"\"patch\": 768, ", "", "lacks \"patch\""},
+      {"768", "767", "\"patch\" is 767, not a multiple of 3 channels"},
+      {"16", "0", "\"patches_per_row\" is 0"},
+      {"576", "0", "\"image_features\" is 0"},
+      {kInterface, "ffff", "interface \"ffff\""},
+  };
+  for (const auto& row : cases) {
+    const std::string damaged = tower(row[0], row[1]);
+    CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, parse_tower_metadata(damaged)), row[2]);
+  }
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata(good("\"forward\"", "\"see\""))),
+                 "entry \"see\"");
+}
+
 TEST(gathers_all_of_it) {
   std::string text = ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata("{\"schema\": 1}"));
   for (const char* key : {"interface", "name", "vocab_size", "context", "page_size", "inputs",

@@ -23,11 +23,14 @@ struct PageTable {
 // The int32 arguments of `forward` for one step over n rows of r sequences; their meaning is in
 // docs/design/compiled-library.md. n, r and m are at least 1.
 struct Batch {
-  std::vector<int32_t> tokens;          // [n]
-  std::vector<int32_t> positions;       // [n]
-  std::vector<int32_t> sequences;       // [n]
-  std::vector<int32_t> adapters;        // [n]
-  std::vector<int32_t> query_indptr;    // [r + 1]
+  std::vector<int32_t> tokens;        // [n]
+  std::vector<int32_t> positions;     // [n]
+  std::vector<int32_t> sequences;     // [n]
+  std::vector<int32_t> adapters;      // [n]
+  std::vector<int32_t> query_indptr;  // [r + 1]
+  // [n] rows of the session's image features that replace the embeddings of tokens, -1 for none; or
+  // empty if no row has any.
+  std::vector<int32_t> image_rows;
   std::vector<PageTable> pages;         // one page table for each group
   std::vector<int32_t> slots;           // [r], slots of recurrent state
   std::vector<int32_t> source_lengths;  // [r], tokens that the encoder has read
@@ -68,6 +71,7 @@ struct SessionLimits {
   int64_t logit_rows = 0;         // upper bound on a batch's result rows (m)
   int64_t sequences = 0;          // upper bound on a batch's sequences (r)
   int64_t slots = 0;              // number of slots of recurrent state
+  int64_t image_rows = 0;         // number of rows of image features
 };
 
 // Owns the state of one engine (KV cache, recurrent slots) and runs the model on it. One step is in

@@ -87,6 +87,7 @@ void check_arrays(const wherry_params& p, Ranges ranges) {
   ranges.pointer("bad_word_lengths", p.bad_word_lengths, p.n_bad_words);
   ranges.pointer("prediction", p.prediction, p.n_prediction);
   ranges.pointer("source", p.source, p.n_source);
+  ranges.pointer("images", p.images, p.n_images);
 }
 
 void copy_bias(const wherry_params& given, int64_t vocab, SamplingParams& result,

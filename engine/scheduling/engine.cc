@@ -179,6 +179,10 @@ void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const wherry_para
   auto request = std::make_unique<Request>(id, std::move(prompt), params,
                                            model_->metadata().vocab_size, config_.context);
   check_prompt(tokens, n, params.embed != 0);
+  if (params.n_images > 0) {
+    throw Error(WHERRY_INVALID_ARGUMENT,
+                concat("the request has ", params.n_images, " images; this core computes none"));
+  }
   check_request(*request);
   request->times.added = now_seconds();
   Lock lock(mutex_);

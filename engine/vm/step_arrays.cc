@@ -36,6 +36,7 @@ StepArrays::StepArrays(const Metadata& metadata, const SessionLimits& limits, DL
 
 const std::vector<ffi::Tensor>& StepArrays::fill(const Batch& batch) {
   views_.clear();
+  if (batch.image_rows.empty()) no_images_.assign(batch.tokens.size(), -1);
   if (together_) {
     fill_together(batch);
   } else {
@@ -83,6 +84,14 @@ void StepArrays::add(const std::string& name, const SessionLimits& limits) {
   if (name == "sequences") return plain(&Batch::sequences, n);
   if (name == "adapters") return plain(&Batch::adapters, n);
   if (name == "query_indptr") return plain(&Batch::query_indptr, r + 1);
+  if (name == "image_rows") {
+    fields_.push_back({[this](const Batch& b) -> Values {
+                         return b.image_rows.empty() ? no_images_ : b.image_rows;
+                       },
+                       n});
+    return;
+  }
+  if (name == "image_features") return;  // no array of the batch, but a tensor of the session
   if (name == "slots") return plain(&Batch::slots, r);
   if (name == "source_lengths") return plain(&Batch::source_lengths, r);
   if (name == "logit_rows") return plain(&Batch::logit_rows, limits.logit_rows);

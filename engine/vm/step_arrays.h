@@ -41,7 +41,8 @@ class StepArrays {
   void fill_together(const Batch& batch);
 
   std::vector<Field> fields_;
-  std::vector<Staging> apart_;  // one buffer for each array
+  std::vector<int32_t> no_images_;  // the argument `image_rows` of a batch that has none
+  std::vector<Staging> apart_;      // one buffer for each array
   // One buffer for all arrays, so that each step needs a single copy; null if apart_ is used.
   std::unique_ptr<Staging> together_;
   std::vector<int32_t> joined_;

@@ -206,6 +206,7 @@ class CoreStats:
     state_slots: int = 0  # slots of recurrent states; 0: the model has none
     state_slots_free: int = 0  # slots that neither a request nor a snapshot has
     state_snapshots: int = 0  # slots with the state after a cached prefix
+    images_encoded: int = 0  # tiles of images that the model's tower has computed
     disk_problem: str = ""  # why no block is written at the moment; this costs only speed
 
     @property

@@ -17,6 +17,7 @@ from ctypes import (
     c_int32,
     c_int64,
     c_size_t,
+    c_uint8,
     c_uint32,
     c_uint64,
     c_void_p,
@@ -34,6 +35,21 @@ class Mask(ctypes.Structure):
         ("forced", CFUNCTYPE(c_int, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t))),
         ("error", CFUNCTYPE(c_char_p, c_void_p)),
         ("release", CFUNCTYPE(None, c_void_p)),
+    )
+
+
+class Image(ctypes.Structure):
+    """The C struct `wherry_image`."""
+
+    _fields_ = (
+        ("first", c_size_t),
+        ("rows", c_size_t),
+        ("digest", c_uint8 * 32),
+        ("patches", POINTER(c_uint8)),
+        ("n_patches", c_size_t),
+        ("patch_bytes", c_size_t),
+        ("levels", POINTER(c_float)),
+        ("positions", POINTER(c_int32)),
     )
 
 
@@ -89,6 +105,8 @@ class Params(ctypes.Structure):
         ("embed", c_int32),
         ("source", POINTER(c_int32)),
         ("n_source", c_size_t),
+        ("images", POINTER(Image)),
+        ("n_images", c_size_t),
     )
 
 
@@ -157,4 +175,5 @@ class Stats(ctypes.Structure):
         ("state_slots", c_int32),
         ("state_slots_free", c_int32),
         ("state_snapshots", c_int32),
+        ("images_encoded", c_uint64),
     )

@@ -57,9 +57,13 @@ def _fields(declaration: str, constants: dict[str, int]) -> list[Field]:
     parsed = []
     for name in match["names"].split(","):
         bare, _, size = name.strip().partition("[")
-        count = constants[size.rstrip("]")] if size else 1
+        count = _count(size.rstrip("]"), constants) if size else 1
         parsed.append(Field(bare, match["type"], bool(match["stars"]), count))
     return parsed
+
+
+def _count(size: str, constants: dict[str, int]) -> int:
+    return int(size) if size.isdecimal() else constants[size]
 
 
 def _type(argument: str) -> str:
@@ -73,6 +77,7 @@ _NUMBERS = {
     "int": "c_int",
     "int32_t": "c_int32",
     "int64_t": "c_int64",
+    "uint8_t": "c_uint8",
     "uint32_t": "c_uint32",
     "uint64_t": "c_uint64",
     "float": "c_float",
@@ -81,6 +86,7 @@ _NUMBERS = {
 }
 _CLASSES = {
     "wherry_mask": "Mask",
+    "wherry_image": "Image",
     "wherry_params": "Params",
     "wherry_event": "Event",
     "wherry_stats": "Stats",
@@ -111,7 +117,8 @@ def for_python() -> str:
         *(
             f"    {name},"
             for name in sorted(
-                {"CFUNCTYPE", "POINTER", "c_char_p", "c_void_p", *(_NUMBERS.values())}
+                {"CFUNCTYPE", "POINTER", "c_char_p", "c_void_p", *(_NUMBERS.values())},
+                key=lambda name: (name.rstrip("0123456789"), len(name), name),
             )
         ),
         ")",

@@ -66,13 +66,16 @@ _READ = (
     SHARDS,
 )
 # The contract between the engine and a compiled library: names, order, dtypes and meaning of
-# `forward`'s arguments and of the metadata. Change the text whenever one of them changes.
+# the entries' arguments and of the metadata. Change the text whenever one of them changes.
 INTERFACE = (
     "forward | embed | encode | draft(*inputs, *state, *params); "
     "inputs, named by the metadata, i32: "
-    "tokens[n], positions[n], sequences[n], adapters[n], query_indptr[r+1], "
-    "pages.<group>: indptr[r+1] and ids[p], slots[r], source_lengths[r], logit_rows[m]"
-    " -> logits[m, vocab] | embeddings[m, d] | nothing | logits[m, vocab], f32; metadata 2"
+    "tokens[n], positions[n], sequences[n], adapters[n], query_indptr[r+1], image_rows[n], "
+    "pages.<group>: indptr[r+1] and ids[p], slots[r], source_lengths[r], logit_rows[m], "
+    "and f32 image_features[f, d]"
+    " -> logits[m, vocab] | embeddings[m, d] | nothing | logits[m, vocab], f32; "
+    "a tower: see(patches[n, patch] f32, positions[n] i32, sequences[n] i32, "
+    "query_indptr[r+1] i32, *params) -> [n / patches_per_row, d] f32; metadata 2"
 )
 INTERFACE_HASH = hashlib.sha256(INTERFACE.encode()).hexdigest()[:16]
 

@@ -51,6 +51,8 @@ export const PARAMS_FIELDS = [
   ["embed", "i32"],
   ["source", "pointer"],
   ["n_source", "size"],
+  ["images", "pointer"],
+  ["n_images", "size"],
 ] as const satisfies readonly Field[];
 
 /** Fields of the C struct wherry_event. */
@@ -113,4 +115,5 @@ export const STATS_FIELDS = [
   ["state_slots", "i32"],
   ["state_slots_free", "i32"],
   ["state_snapshots", "i32"],
+  ["images_encoded", "u64"],
 ] as const satisfies readonly Field[];
