@@ -48,7 +48,7 @@ APP: dict[str, set[str]] = {
     "host": {"chat", "grammar", "request", "template", "text", "tools", "value", "vectors"},
     "abi": {"chat", "files", "load", "request", "value"},
     "lite": {"request", "value"},
-    "testing": {"grammar", "text", "tools", "value"},
+    "testing": {"grammar", "image", "text", "tools", "value"},
     "programs": {"chat", "grammar", "request", "template", "text", "tools", "value"},
 }
 OPEN = {"matcher", "support"}

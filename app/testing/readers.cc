@@ -1,13 +1,13 @@
 // libwherry_readers: how outputs are read (app/tools), for tests in Python
 // (tests/support/readers.py). Texts are UTF-8 with a length in bytes; an answer is valid until the
 // next call with its reader.
-#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/testing/guarded.h"
 #include "app/tools/custom_calls.h"
 #include "app/tools/families.h"
 #include "app/tools/json_value.h"
@@ -17,8 +17,6 @@
 namespace {
 
 using namespace wherry::app;
-
-thread_local std::string last_error;
 
 // Returns the value of a key. Throws std::out_of_range if there is none.
 const Value& field(const Value& object, const char* name) {
@@ -66,17 +64,6 @@ void write(std::string& json, const Part& part) {
       json += "[\"end\"," + index + (part.complete ? ",true" : ",false");
   }
   json += ']';
-}
-
-// Runs the body of an API call, which returns a pointer; null if it throws.
-template <typename Work>
-auto guarded(Work work) noexcept -> decltype(work()) {
-  try {
-    return work();
-  } catch (const std::exception& error) {
-    last_error = error.what();
-    return nullptr;
-  }
 }
 
 }  // namespace

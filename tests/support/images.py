@@ -1,0 +1,112 @@
+"""Images as towers take them: app/image by libwherry_readers, which only builds for tests have."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import weakref
+from ctypes import POINTER, c_char_p, c_float, c_int, c_int32, c_size_t, c_uint8, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..app.programs import BUILD
+
+FILTERS = ("box", "bilinear", "bicubic", "lanczos")  # in the order of app/image/resize.h
+
+
+@dataclass
+class Tile:
+    patches: np.ndarray  # [patch_count, 3 * patch * patch] uint8
+    positions: np.ndarray  # [patch_count] int32
+    digest: bytes
+    rows: int
+
+
+@dataclass
+class PreparedImage:
+    placeholder: str
+    prompt: list[tuple[str, int]]  # text, or "" and the index of a tile
+    tiles: list[Tile]
+    levels: np.ndarray  # [3, 256] float32
+
+
+class ImageProcessor:
+    """app/image with settings (the content of wherry-vision.json); without, for resizes alone."""
+
+    def __init__(self, settings: dict[str, Any] | None = None) -> None:
+        self._api = _library()
+        text = "" if settings is None else json.dumps(settings)
+        self._handle = self._api.wherry_images_open(text.encode())
+        if not self._handle:
+            raise ValueError(self._api.wherry_reader_error().decode())
+        weakref.finalize(self, self._api.wherry_images_close, self._handle)
+
+    def resize(self, pixels: np.ndarray, width: int, height: int, name: str) -> np.ndarray:
+        """pixels [h, w, 3] uint8 -> [height, width, 3]"""
+        to = (c_int * 3)(width, height, FILTERS.index(name))
+        address = self._checked(
+            self._api.wherry_images_resize(self._handle, *_arguments(pixels), to)
+        )
+        return _array(address, c_uint8, (height, width, 3))
+
+    def check_size(self, width: int, height: int) -> None:
+        """Raises ValueError for a size without pixels or beyond the bounds."""
+        to = (c_int * 3)(1, 1, 0)  # the size is checked before the pixels are read
+        self._checked(self._api.wherry_images_resize(self._handle, None, width, height, to))
+
+    def prepare(self, pixels: np.ndarray) -> PreparedImage:
+        answer = self._checked(self._api.wherry_images_prepare(self._handle, *_arguments(pixels)))
+        result = json.loads(answer)
+        levels = _array(self._api.wherry_images_levels(self._handle), c_float, (3, 256))
+        tiles = [self._tile(i, *sizes) for i, sizes in enumerate(result["tiles"])]
+        prompt = [(text, tile) for text, tile in result["prompt"]]
+        return PreparedImage(result["placeholder"], prompt, tiles, levels)
+
+    def _tile(self, index: int, count: int, length: int, rows: int) -> Tile:
+        def read(name: str, kind: type[Any], shape: tuple[int, ...]) -> np.ndarray:
+            address = getattr(self._api, f"wherry_images_{name}")(self._handle, index)
+            return _array(address, kind, shape)
+
+        return Tile(
+            read("patches", c_uint8, (count, length)),
+            read("positions", c_int32, (count,)),
+            read("digest", c_uint8, (32,)).tobytes(),
+            rows,
+        )
+
+    def _checked(self, answer: Any) -> Any:
+        if answer is None:
+            raise ValueError(self._api.wherry_reader_error().decode())
+        return answer
+
+
+def _arguments(pixels: np.ndarray) -> tuple[Any, int, int]:
+    height, width, _ = pixels.shape
+    return np.ascontiguousarray(pixels, np.uint8).ctypes.data_as(c_void_p), width, height
+
+
+def _array(address: int, kind: type[Any], shape: tuple[int, ...]) -> np.ndarray:
+    return np.ctypeslib.as_array(ctypes.cast(address, POINTER(kind)), shape).copy()
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(BUILD / "libwherry_readers.so"))
+    image = (c_void_p, c_void_p, c_int, c_int)
+    for name, result, arguments in (
+        ("reader_error", c_char_p, ()),
+        ("images_open", c_void_p, (c_char_p,)),
+        ("images_close", None, (c_void_p,)),
+        ("images_resize", c_void_p, (*image, POINTER(c_int))),
+        ("images_prepare", c_char_p, image),
+        ("images_levels", c_void_p, (c_void_p,)),
+        ("images_patches", c_void_p, (c_void_p, c_size_t)),
+        ("images_positions", c_void_p, (c_void_p, c_size_t)),
+        ("images_digest", c_void_p, (c_void_p, c_size_t)),
+    ):
+        function = getattr(library, f"wherry_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library
