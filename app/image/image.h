@@ -25,8 +25,9 @@ struct RgbImage {
 
 // A part of an image that the tower encodes by itself.
 struct Tile {
-  // [patch_count, 3 * patch * patch] levels: patches row by row of the tile, each by channel, then
-  // row, then column.
+  // [patch_count, 3 * patch * patch] levels, by channel, row and column. The patches of a row of
+  // features follow each other: square blocks of patches row by row, in each its patches row by
+  // row.
   std::vector<uint8_t> patches;
   int64_t patch_count = 0;
   std::vector<int32_t> positions;    // [patch_count] rows of the tower's table of positions

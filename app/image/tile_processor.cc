@@ -95,24 +95,32 @@ class TileProcessor : public ImageProcessor {
     result.prompt.push_back({std::move(text), -1});
     result.prompt.push_back({"", static_cast<int>(result.tiles.size())});
     Tile& tile = result.tiles.emplace_back();
-    tile.patch_count = static_cast<int64_t>(settings_.side) * settings_.side;
-    tile.rows = settings_.rows;
-    tile.patches = patches_of(canvas, corner);
-    // transformers computes the places of patches by fractions of the tile. Of a complete tile
-    // these are the patches' own, but for the rounding of fractions in grids that checkpoints do
-    // not have.
-    tile.positions.resize(tile.patch_count);
-    for (size_t i = 0; i < tile.positions.size(); ++i) tile.positions[i] = static_cast<int32_t>(i);
+    const int side = settings_.side, scale = settings_.scale, blocks = side / scale;
+    tile.patch_count = static_cast<int64_t>(side) * side;
+    tile.rows = static_cast<int64_t>(blocks) * blocks;
+    tile.positions.reserve(tile.patch_count);
+    for (int block = 0; block < blocks * blocks; ++block) {
+      for (int i = 0; i < scale * scale; ++i) {
+        const int row = block / blocks * scale + i / scale;
+        const int column = block % blocks * scale + i % scale;
+        // transformers computes it by fractions of the tile. Of a complete tile it is the patch's
+        // own place, but for the rounding of fractions in grids that no checkpoint has.
+        tile.positions.push_back(row * side + column);
+      }
+    }
+    tile.patches = patches_of(canvas, corner, tile.positions);
     tile.digest = digest_of(tile);
   }
 
-  std::vector<uint8_t> patches_of(const RgbImage& canvas, Size corner) const {
+  // Returns the patches at places of the tile, which are counted row by row.
+  std::vector<uint8_t> patches_of(const RgbImage& canvas, Size corner,
+                                  const std::vector<int32_t>& places) const {
     const int patch = settings_.patch, side = settings_.side;
-    std::vector<uint8_t> result(static_cast<size_t>(side) * side * patch * patch * 3);
+    std::vector<uint8_t> result(places.size() * patch * patch * 3);
     uint8_t* output = result.data();
-    for (int i = 0; i < side * side; ++i) {
-      const size_t left = corner.width + static_cast<size_t>(i % side) * patch;
-      const size_t top = corner.height + static_cast<size_t>(i / side) * patch;
+    for (const int32_t place : places) {
+      const size_t left = corner.width + static_cast<size_t>(place % side) * patch;
+      const size_t top = corner.height + static_cast<size_t>(place / side) * patch;
       for (int channel = 0; channel < 3; ++channel) {
         for (int y = 0; y < patch; ++y) {
           const uint8_t* pixel = &canvas.pixels[((top + y) * canvas.width + left) * 3 + channel];

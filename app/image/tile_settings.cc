@@ -208,15 +208,15 @@ void read_grid(Reader& reader, TileSettings& settings) {
                   "as many patches of " + std::to_string(settings.patch) +
                       " pixels as vision_config.image_size " + std::to_string(image) + " has");
   }
-  const int scale = reader.integer({"scale_factor"}, 1, std::max(settings.side, 1));
-  if (settings.side % scale != 0) {
+  settings.scale = reader.integer({"scale_factor"}, 1, std::max(settings.side, 1));
+  if (settings.side % settings.scale != 0) {
     reader.refuse({"scale_factor"}, "a divisor of " + std::to_string(settings.side) + " patches");
   }
-  settings.rows = static_cast<int64_t>(settings.side / scale) * (settings.side / scale);
+  const int blocks = settings.side / settings.scale;
   const Value* length = reader.find({"image_seq_len"});
-  if (length == nullptr || !length->is(Kind::kInt) || length->integer() != settings.rows) {
+  if (length == nullptr || !length->is(Kind::kInt) || length->integer() != blocks * blocks) {
     reader.refuse({"image_seq_len"},
-                  std::to_string(settings.rows) + ", of image_size, patch_size and scale_factor");
+                  std::to_string(blocks * blocks) + ", of image_size, patch_size and scale_factor");
   }
 }
 

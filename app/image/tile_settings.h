@@ -16,7 +16,7 @@ struct TileSettings {
   int tile;          // pixels of a tile's side
   int patch;         // pixels of a patch's side
   int side;          // patches of a tile's side
-  int64_t rows;      // rows of image features of a tile
+  int scale;         // patches of the side of a block, which becomes a row of image features
   bool split;        // whether an image becomes several tiles
   Filter filter;
   std::array<float, 768> levels;  // [3, 256]

@@ -14,7 +14,7 @@ from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3I
 from transformers.models.idefics3.processing_idefics3 import Idefics3Processor
 from transformers.models.smolvlm.configuration_smolvlm import SmolVLMVisionConfig
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
-from transformers.models.smolvlm.modeling_smolvlm import SmolVLMVisionEmbeddings
+from transformers.models.smolvlm.modeling_smolvlm import SmolVLMConnector, SmolVLMVisionEmbeddings
 from transformers.models.smolvlm.processing_smolvlm import get_image_prompt_string
 
 from ..support.images import ImageProcessor
@@ -89,10 +89,17 @@ def reference(settings: dict[str, Any], pixels: np.ndarray) -> tuple[np.ndarray,
 
 
 def cut(tile: np.ndarray, patch: int) -> np.ndarray:
-    """[3, h, w] -> [patches, 3 * patch * patch], as a convolution without padding sees them"""
+    """[3, h, w] -> [patches, 3 * patch * patch], row by row, as a convolution sees them"""
     side = tile.shape[-1] // patch
     grid = tile[:, : side * patch, : side * patch].reshape(3, side, patch, side, patch)
     return grid.transpose(1, 3, 0, 2, 4).reshape(side * side, -1)
+
+
+def shuffled(side: int, scale: int) -> np.ndarray:
+    """Places of patches, row by row, in the order in which transformers joins them to features."""
+    connector = SimpleNamespace()
+    places = torch.arange(side * side).reshape(1, side * side, 1)
+    return SmolVLMConnector.pixel_shuffle(connector, places, scale).flatten().numpy()
 
 
 @pytest.mark.parametrize(("name", "size"), CASES)
@@ -103,10 +110,12 @@ def test_pixels_and_prompt_equal_transformers(name, size):
     prepared = ImageProcessor(settings).prepare(pixels)
     values, prompt = reference(settings, pixels)
     assert len(prepared.tiles) == len(values)
+    side = settings["vision_config"]["image_size"] // patch
+    order = shuffled(side, settings["scale_factor"])
     channel = np.repeat(np.arange(3), patch * patch)
     for tile, expected in zip(prepared.tiles, values, strict=True):
-        assert np.array_equal(prepared.levels[channel, tile.patches], cut(expected, patch))
-        assert np.array_equal(tile.positions, np.arange(len(tile.patches)))
+        assert np.array_equal(prepared.levels[channel, tile.patches], cut(expected, patch)[order])
+        assert np.array_equal(tile.positions, order)
         assert tile.rows == settings["image_seq_len"]
     assert prepared.placeholder == "<image>"
     assert [tile for _, tile in prepared.prompt if tile >= 0] == list(range(len(values)))
