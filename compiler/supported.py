@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .checkpoint.text_part import READ
+from .towers import towers
 from .known_models import KNOWN, NAMES, UNNAMED, Known
 from .load import families
 
@@ -69,7 +70,8 @@ length of a text.
 The layers of Llama 4 attend within chunks of the text (`attention_chunk_size`, 8192 tokens in
 Scout and Maverick). Wherry runs the first chunk, which is the model's context.
 
-Of models with vision or audio Wherry runs the text model and says which parts it leaves out:
+Models that see: {towers}. They take [images](server.md#images) in chats.
+Of others with vision or audio Wherry runs the text model and says which parts it leaves out:
 {wrappers}. Any other such folder is an error.
 """
 
@@ -135,8 +137,11 @@ def page() -> str:
         known = row.known
         cells = [f"`{row.model_type}`", known.models, name, known.context, tools, targets]
         lines.append(f"| {' | '.join(cells)} |")
-    wrappers = ", ".join(f"`{name}`" for name in READ)
-    return PAGE.format(table="\n".join(lines), wrappers=wrappers)
+    seeing, wrappers = (
+        ", ".join(f"`{name}`" for name in names)
+        for names in (sorted(towers()), (name for name in READ if name not in towers()))
+    )
+    return PAGE.format(table="\n".join(lines), towers=seeing, wrappers=wrappers)
 
 
 if __name__ == "__main__":
