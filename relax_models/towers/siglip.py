@@ -47,14 +47,14 @@ class SiglipConfig:
                 f"hidden_size: {self.hidden_size} is not divisible by the "
                 f"{self.num_attention_heads} of num_attention_heads"
             )
-        if self.image_size % self.patch_size:
-            yield f"image_size: {self.image_size} is not a multiple of patch_size {self.patch_size}"
+        if self.patch_size > self.image_size:
+            yield f"patch_size: {self.patch_size} exceeds image_size {self.image_size}"
         if self.num_channels != 3:
             yield f"num_channels: found {self.num_channels}, supported is 3"
 
     @property
     def side(self) -> int:
-        """Return the patches of a side of a tile."""
+        """Return the patches of a side of a tile; pixels beyond the last one are unused."""
         return self.image_size // self.patch_size
 
     @property

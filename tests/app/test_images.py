@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,8 @@ from transformers.models.smolvlm.configuration_smolvlm import SmolVLMVisionConfi
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 from transformers.models.smolvlm.modeling_smolvlm import SmolVLMConnector, SmolVLMVisionEmbeddings
 from transformers.models.smolvlm.processing_smolvlm import get_image_prompt_string
+
+from wherry.compiler.towers import tower_of
 
 from ..support.images import ImageProcessor
 
@@ -135,6 +138,18 @@ def test_positions_of_a_complete_tile_are_its_patches(image, patch):
         mask = torch.ones(1, side, side, dtype=torch.bool)
         positions = embeddings(torch.zeros(1, 3, image, image), mask)
     assert torch.equal(positions.flatten(), torch.arange(side * side).float())
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_record_of_a_compiled_model_is_read(name, tmp_path):
+    """What compiler/towers.py writes, of a folder with transformers' files."""
+    settings = SETTINGS[name]
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings["processor"]))
+    config = {key: settings[key] for key in ("model_type", "scale_factor", "vision_config")}
+    tower = tower_of(tmp_path, config, hidden_size=64)
+    assert tower is not None
+    pixels = random_image((97, 211))
+    assert digests(json.loads(tower.record()), pixels) == digests(settings, pixels)
 
 
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
