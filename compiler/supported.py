@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from .checkpoint.text_part import READ
-from .towers import towers
 from .known_models import KNOWN, NAMES, UNNAMED, Known
 from .load import families
+from .towers import towers
 
 CHECKED = Path(__file__).with_name("checked.json")
 TARGETS = {"cpu": "CPU", "opencl": "OpenCL", "vulkan": "Vulkan", "webgpu": "WebGPU"}

@@ -1,6 +1,6 @@
 """Finds the vision tower of a model's folder, and what its image processor is set to.
 
-The tower's library and weights lie beside the text model's in one compiled folder;
+The tower's library and weights are in the compiled folder of the text model;
 `wherry-vision.json` says what a runtime has to know of it.
 """
 

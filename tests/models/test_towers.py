@@ -20,7 +20,6 @@ from ..support.tiny_models import COMMON, Runner, compiled, randomise
 
 TOLERANCE = 2e-4  # relative to the largest number, float32
 PLACEHOLDER = 300  # id of the token in whose place features stand
-PROCESSOR = {"max_image_size": {"longest_edge": 32}, "size": {"longest_edge": 64}}
 
 
 @dataclass
@@ -89,8 +88,9 @@ def save(folder: Path, case: Case) -> tuple[torch.nn.Module, list[np.ndarray]]:
     model = transformers.AutoModelForImageTextToText.from_config(config).float().eval()
     randomise(model, 0)
     model.save_pretrained(folder)
-    (folder / "preprocessor_config.json").write_text(json.dumps(PROCESSOR))
     size = case.vision["image_size"]
+    processor = {"max_image_size": {"longest_edge": size}, "size": {"longest_edge": 2 * size}}
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
     rng = np.random.default_rng(6)
     return model, [rng.uniform(-1, 1, (3, size, size)).astype(np.float32) for _ in range(3)]
 
@@ -185,7 +185,7 @@ def test_the_folder_says_what_a_runtime_needs(seen):
     said = json.loads((folder / VISION).read_text())
     assert said["image_token_id"] == PLACEHOLDER
     assert said["image_seq_len"] == case.features_of_tile
-    assert said["processor"]["size"] == {"longest_edge": 64}
+    assert said["processor"]["size"] == {"longest_edge": 2 * case.vision["image_size"]}
     assert said["processor"]["resample"] == 1
 
 
