@@ -1,5 +1,7 @@
 #include "app/tools/chat_format.h"
 
+#include "app/tools/parts_template.h"
+
 namespace wherry::app {
 
 namespace {
@@ -28,7 +30,7 @@ Value with_call(const Value& arguments) {
 ChatFormat::ChatFormat(std::unique_ptr<const jinja::ChatTemplate> chat_template,
                        const std::string& tool_format,
                        const std::function<bool(const std::string&)>& known)
-    : template_(std::move(chat_template)),
+    : template_(taking_texts(std::move(chat_template))),
       tool_variables_(*template_),
       thoughts_(thoughts_of(template_->source())) {
   family_ = tool_format.empty() ? &recognized(known) : &family_named(tool_format);
