@@ -8,8 +8,8 @@
 
 #include "app/text/json/json.h"
 #include "app/text/steps/normalizer.h"
+#include "app/value/base64.h"
 #include "app/value/code_points.h"
-#include "app/value/unicode/packed.h"
 #include "app/value/unicode/properties.h"
 #include "app/value/unicode/tables.h"
 #include "support/error.h"
@@ -70,7 +70,8 @@ Precompiled::Precompiled(const Json& json) {
   Json map = json.at("precompiled_charsmap");
   if (map.is_null() || map.string().empty()) return;
   uint32_t size = 0;
-  if (!decode_base64(map.string(), data_) || data_.size() < 4) map.fail("it is not base64");
+  const bool wrong = decode_base64(map.string(), data_) != std::string::npos;
+  if (wrong || data_.size() < 4) map.fail("it is not base64");
   std::memcpy(&size, data_.data(), 4);  // little-endian, as all supported machines are
   if (size % 4 != 0 || size > data_.size() - 4) map.fail("its array is longer than it");
   units_ = size / 4;

@@ -4,12 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace wherry::unicode {
-
-// Decodes base64; returns false if `text` is not base64.
-bool decode_base64(std::string_view text, std::string& bytes);
 
 class PackedNumbers {
  public:
