@@ -123,8 +123,9 @@ int wherry_app_render(wherry_app* app, const char* request_json, size_t length, 
       throw wherry::Error(WHERRY_INVALID_ARGUMENT, failure.what());
     }
     const wherry::app::Fields fields = wherry::app::checked_chat(request);
+    const wherry::app::Model& model = app->app->model();
     const std::string result =
-        wherry::app::ChatTools(fields, app->app->model().chat_format).rendered(nullptr);
+        wherry::app::ChatTools(fields, model.chat_format, model.vision).rendered(nullptr);
     *text = copied(result);
     *text_length = result.size();
   });

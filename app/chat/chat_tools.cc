@@ -1,7 +1,6 @@
 #include "app/chat/chat_tools.h"
 
 #include <algorithm>
-#include <random>
 
 #include "app/chat/call_rules.h"
 #include "app/chat/conversation.h"
@@ -21,14 +20,6 @@ const ChatFormat& existing(const ChatFormat* chat_format) {
       "This model has no chat template. Use completions: POST /v1/completions, or "
       "engine.completions.create(prompt=...).",
       "messages", "no_chat_template");
-}
-
-// Returns a unique text that marks the end of the last message, to find that place in the prompt.
-std::string new_mark() {
-  std::random_device device;
-  std::string result;
-  for (int i = 0; i < 32; ++i) result += "0123456789abcdef"[device() % 16];
-  return result;
 }
 
 void mark_last(Values& messages, const Fields& fields, const std::string& mark) {
@@ -96,11 +87,12 @@ void add_effort(Items& result, const Fields& fields, const ChatFormat& chat_form
 
 }  // namespace
 
-ChatTools::ChatTools(const Fields& fields, const ChatFormat* chat_format)
+ChatTools::ChatTools(const Fields& fields, const ChatFormat* chat_format, const Vision* vision)
     : fields_(fields),
       requested_(requested_tools(fields)),
       chat_format_(existing(chat_format).suited(!requested_.tools.empty())),
-      messages_(conversation(*fields.find("messages"), requested_.tools, chat_format_)) {}
+      images_(vision),
+      messages_(conversation(*fields.find("messages"), requested_.tools, chat_format_, images_)) {}
 
 Value ChatTools::variables() const {
   Items result = chat_format_.tool_variables().of(requested_.tools);
@@ -118,10 +110,10 @@ std::string ChatTools::adapted_text(Values messages, bool opens, const std::func
   const History* history = chat_format_.history();
   Adapted adapted{std::move(messages), {}};
   if (history != nullptr) adapted = history->adapted(std::move(adapted.messages));
-  const Value all = variables();
+  const Value all = images_.marked(variables());
   const auto text = [&] {
-    std::string result =
-        chat_format_.chat_template().render(json::make_list(adapted.messages), opens, all, gone);
+    std::string result = chat_format_.chat_template().render(
+        images_.for_template(json::make_list(adapted.messages)), opens, all, gone);
     if (changes != nullptr) *changes = std::move(adapted.changes);
     return result;
   };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/image_parts.h"
 #include "app/chat/requested_tools.h"
 #include "app/grammar/constraint.h"
 #include "app/request/fields.h"
@@ -19,14 +20,17 @@ namespace wherry::app {
 
 class ChatTools {
  public:
-  // chat_format: null if the model has no template; it must outlive this object, as must the
-  // fields. Throws RequestError for tools that contradict each other, or content that is not text.
-  ChatTools(const Fields& fields, const ChatFormat* chat_format);
+  // chat_format: null if the model has no template; vision: null if it reads text alone; both must
+  // outlive this object, as must the fields. Throws RequestError for tools that contradict each
+  // other, or content that the model does not read.
+  ChatTools(const Fields& fields, const ChatFormat* chat_format, const Vision* vision);
 
-  // Renders the prompt; `changes` gets the names of the steps that adapted the messages to the
+  // Renders the prompt, in which each image has a placeholder, and typed placeholders have marks;
+  // `changes` gets the names of the steps that adapted the messages to the
   // template. Throws RequestError, or jinja::Abandoned if `gone` says that the client has
   // left.
   std::string rendered(const std::function<bool()>& gone, Texts* changes = nullptr) const;
+  const ImageParts& images() const { return images_; }
   // Returns what the parser has to find in the output that follows this prompt.
   Reading reading(const std::string& prompt) const;
   // Returns the constraint of the output that follows a prompt, if there is one. base: the
@@ -68,7 +72,8 @@ class ChatTools {
   const Fields& fields_;
   const RequestedTools requested_;
   const ChatFormat& chat_format_;
-  Values messages_;  // messages for the template
+  ImageParts images_;  // images of the messages
+  Values messages_;    // messages for the template
 };
 
 }  // namespace wherry::app

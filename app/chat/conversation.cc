@@ -15,7 +15,8 @@ namespace {
 using Items = std::vector<std::pair<Value, Value>>;
 using Names = std::map<std::string, std::string>;  // maps call ids to tool names
 
-std::string text_of(const Value* content, size_t index) {
+std::string text_of(const Fields& message, size_t index, ImageParts& images) {
+  const Value* content = message.find("content");
   if (content == nullptr || content->is_none()) return "";
   if (content->is_string()) return content->text();
   std::string result;
@@ -23,13 +24,10 @@ std::string text_of(const Value* content, size_t index) {
     const Fields part(content->items()[i]);
     const std::string type = part.text("type");
     const bool text = type == "text" || type == "input_text" || type == "output_text";
-    if (!text || !part.has("text")) {
-      throw RequestError(
-          "Content of type " + json::repr_text(type) + " is not supported; this model reads text",
-          "messages[" + std::to_string(index) + "].content[" + std::to_string(i) + "].type",
-          "unsupported_content");
-    }
-    result += part.text("text");
+    result += text && part.has("text")
+                  ? part.text("text")
+                  : images.placed(part, message.text("role"),
+                                  item(item("messages", index) + ".content", i));
   }
   return result;
 }
@@ -126,10 +124,11 @@ Items given_fields(const Fields& fields) {
   return result;
 }
 
-Value plain(const Value& message, size_t index, const Names& names, const ChatFormat& chat_format) {
+Value plain(const Value& message, size_t index, const Names& names, const ChatFormat& chat_format,
+            ImageParts& images) {
   const Fields fields(message);
   Items items = given_fields(fields);
-  const std::string content = text_of(fields.find("content"), index);
+  const std::string content = text_of(fields, index, images);
   items.emplace_back("content", content);
   const std::string role = fields.text("role"), id = fields.text("tool_call_id");
   if (role == "developer") items.emplace_back("role", "system");
@@ -234,11 +233,12 @@ Values with_preamble(Values messages, const Values& tools, const ChatFormat& cha
 
 }  // namespace
 
-Values conversation(const Value& messages, const Values& tools, const ChatFormat& chat_format) {
+Values conversation(const Value& messages, const Values& tools, const ChatFormat& chat_format,
+                    ImageParts& images) {
   const Names names = names_of_calls(messages);
   Values values;
   for (const Value& message : messages.items()) {
-    values.push_back(plain(message, values.size(), names, chat_format));
+    values.push_back(plain(message, values.size(), names, chat_format, images));
   }
   if (!chat_format.takes_calls()) values = without_calls(values);
   return chat_format.native() || tools.empty()

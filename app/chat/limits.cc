@@ -69,6 +69,12 @@ std::vector<int32_t> encoded(const Model& model, const std::string& text, const 
   }
 }
 
+void require_room(const Model& model, int64_t rows) {
+  const int64_t context = model.abilities.context;
+  if (rows < context) return;
+  throw overflow(context, rows, 1, "messages", "Its images alone do not fit.", "at least ");
+}
+
 void check_prompt(const std::vector<int32_t>& prompt, int64_t output, const char* field,
                   const Model& given) {
   const Abilities& model = given.abilities;

@@ -16,6 +16,8 @@ namespace wherry::app {
 // tokens than the context.
 std::vector<int32_t> encoded(const Model& model, const std::string& text, const char* field,
                              bool add_special_tokens);
+// Refuses a prompt whose images alone have more rows than the context.
+void require_room(const Model& model, int64_t rows);
 // Refuses a prompt that is empty, has unknown tokens or does not fit with `output` tokens; 0: any.
 void check_prompt(const std::vector<int32_t>& prompt, int64_t output, const char* field,
                   const Model& model);

@@ -4,6 +4,7 @@
 
 #include "app/chat/chat_tools.h"
 #include "app/chat/completion_plan.h"
+#include "app/chat/image_prompt.h"
 #include "app/chat/limits.h"
 #include "app/chat/plan_jobs.h"
 #include "app/chat/truncation.h"
@@ -26,11 +27,12 @@ void require_chat(const Model& model) {
 }
 
 // Returns the number of tokens of a chat's prompt, or any larger number if it exceeds the context.
-int64_t prompt_tokens(const Fields& fields, const Model& model, const std::function<bool()>& gone) {
-  const std::string text = ChatTools(fields, model.chat_format).rendered(gone);
+int64_t prompt_tokens(const Fields& fields, const Model& model, RequestImages& images,
+                      const std::function<bool()>& gone) {
+  const ChatTools tools(fields, model.chat_format, model.vision);
   const int64_t context = model.abilities.context;
   try {
-    return static_cast<int64_t>(encoded(model, text, "messages", false).size());
+    return static_cast<int64_t>(prompt_of(tools, model, images, gone).ids.size());
   } catch (const RequestError& error) {
     if (!error.overflow) throw;
     return context + 1;
@@ -76,22 +78,22 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   require_text(model);
   require_chat(model);
   Plan plan{};
-  std::vector<int32_t> prompt = {0};
-  std::string text;
+  RequestImages images(model.vision);
+  ChatPrompt prompt{"", {0}, nullptr};
   bool refused = false;
   const auto [fields, dropped] = [&] {
     try {
-      return truncated(checked, options.context > 0 ? options.context : model.abilities.context,
-                       [&](const Fields& some) { return prompt_tokens(some, model, gone); });
+      return truncated(
+          checked, options.context > 0 ? options.context : model.abilities.context,
+          [&](const Fields& some) { return prompt_tokens(some, model, images, gone); });
     } catch (const RequestError& error) {
       if (!options.prompt_only || error.code() != "chat_template") throw;
       return Truncated{checked, 0};
     }
   }();
-  const ChatTools tools(fields, model.chat_format);
+  const ChatTools tools(fields, model.chat_format, model.vision);
   try {
-    text = tools.rendered(gone, &plan.adapted);
-    prompt = encoded(model, text, "messages", false);
+    prompt = prompt_of(tools, model, images, gone, false, &plan.adapted);
   } catch (const RequestError& error) {
     // Clients send the instructions ahead, of which some templates make no prompt. The core has no
     // empty requests, so it computes one token.
@@ -100,7 +102,9 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   }
   const int64_t max_tokens =
       fields.integer("max_completion_tokens").value_or(fields.integer("max_tokens").value_or(0));
+  const std::string& text = prompt.text;
   plan.chat = true;
+  plan.images = prompt.images;
   plan.ignored = fields.unknown();
   for (std::string& name : tools.unused()) plan.ignored.push_back(std::move(name));
   std::sort(plan.ignored.begin(), plan.ignored.end());
@@ -132,7 +136,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
   plan.visible = tools.visible(tokenizer);
   plan.custom = tools.custom();
   plan.named = tools.named();
-  add_jobs(plan, {prompt}, fields, model, "messages");
+  add_jobs(plan, {prompt.ids}, fields, model, "messages");
   if (refused) plan.prompt_tokens = 0;
   return plan;
 }
@@ -151,15 +155,18 @@ Model model_of(const std::string& name, const TextInterface& text_interface, int
           chat_format,
           {name, text_interface.tokenizer.get(), chat_template, text_interface.head, vocab_size,
            context},
-          text_interface.decoder_start};
+          text_interface.decoder_start,
+          text_interface.vision.get()};
 }
 
 std::vector<int32_t> chat_prompt(const Value& request, const Model& model, bool add_special_tokens,
                                  const std::function<bool()>& gone) {
   const Fields fields = with_prefix(checked_chat(request));
   require_chat(model);
-  return encoded(model, ChatTools(fields, model.chat_format).rendered(gone), "messages",
-                 add_special_tokens);
+  RequestImages images(model.vision);
+  return prompt_of(ChatTools(fields, model.chat_format, model.vision), model, images, gone,
+                   add_special_tokens)
+      .ids;
 }
 
 Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone,

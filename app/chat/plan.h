@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "app/chat/request_options.h"
 #include "app/chat/sampling.h"
 #include "app/chat/text_interface.h"
+#include "app/chat/vision.h"
 #include "app/grammar/compiled_grammar.h"
 #include "app/request/fields.h"
 #include "app/tools/chat_format.h"
@@ -27,11 +29,18 @@ struct Job {
   int32_t max_tokens;
 };
 
+// The images of a prompt, in the core's form, and what its arrays belong to.
+struct PromptImages {
+  std::vector<std::shared_ptr<const PreparedImage>> images;
+  std::vector<wherry_image> spans;
+};
+
 struct Plan {
   bool chat;
   std::string model;  // name of the model in responses
   bool stream;
   std::vector<Job> jobs;
+  std::shared_ptr<const PromptImages> images;  // of all jobs; null if there are none
   Sampling sampling;  // sampling parameters of all jobs, except for their seeds and limits
   std::optional<Constraint> constraint;  // constraint of all outputs
   CompiledGrammarPtr
@@ -67,6 +76,7 @@ struct Model {
   VectorModel vectors;
   // Tokens that the decoder of an encoder-decoder begins with; empty for other models.
   std::vector<int32_t> decoder_start = {};
+  const Vision* vision = nullptr;    // null if the model reads text alone
   bool host_makes_grammars = false;  // constraints are then JSON for the host, see host_abi.h
 };
 // Returns the properties of a model for plan_of. speech: must outlive the result. context: the

@@ -1,6 +1,7 @@
 #include "app/chat/requests.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "app/chat/vector_response.h"
 #include "app/request/request_error.h"
@@ -222,7 +223,7 @@ void Requests::plan(const RequestPtr& request) {
 
 void Requests::submit_plan(const RequestPtr& request) {
   if (gone(request)) throw jinja::Abandoned();
-  const Value given = request_of(request->json);
+  const Value given = request_of(std::exchange(request->json, {}));
   const std::string& named = request->options.task;
   const VectorTask task = named.empty() ? task_of(given) : task_named(named);
   if (task != VectorTask::kNone) return submit_vectors(request, task, given);
@@ -255,12 +256,16 @@ void Requests::abandon(const RequestPtr& request) {
   if (grammars_.abandon(request->id)) refuse(request, aborted());
 }
 
-void Requests::add(uint64_t id, const Plan& plan, const Job& job) {
+void Requests::add(uint64_t id, const Plan& plan, const Job& job, const PromptImages* images) {
   wherry_params params = plan.sampling.record();
   params.seed = job.seed;
   params.max_tokens = job.max_tokens;
   params.source = job.source.data();
   params.n_source = job.source.size();
+  if (images != nullptr) {
+    params.images = images->spans.data();
+    params.n_images = images->spans.size();
+  }
   wherry_mask mask{};  // the core owns the mask after it was submitted
   if (plan.grammar) {
     mask = plan.grammar->mask(plan.sampling.stop_ids);
@@ -270,11 +275,20 @@ void Requests::add(uint64_t id, const Plan& plan, const Job& job) {
 }
 
 void Requests::submit(const RequestPtr& request, Plan plan) {
+  // The core copies images; they are freed when the last job has been added.
+  struct Images {
+    std::shared_ptr<const PromptImages> images;
+    std::atomic<size_t> jobs;
+  };
+  const auto left = std::make_shared<Images>();
+  left->images = std::move(plan.images);
+  left->jobs = plan.jobs.size();
   auto generation =
       std::make_shared<Generation>(std::move(plan), *model_.abilities.tokenizer, request->listener);
   const Plan& of_it = generation->plan();
-  submit(request, generation, of_it.jobs.size(), [this, generation](size_t job, uint64_t id) {
-    add(id, generation->plan(), generation->plan().jobs[job]);
+  submit(request, generation, of_it.jobs.size(), [this, generation, left](size_t job, uint64_t id) {
+    add(id, generation->plan(), generation->plan().jobs[job], left->images.get());
+    if (--left->jobs == 0) left->images.reset();
   });
 }
 

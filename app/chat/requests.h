@@ -100,7 +100,8 @@ class Requests {
   // Submits further jobs, as many as the request's window has room for. Throws Error.
   void refill(const RequestPtr& request);
   void submit_vectors(const RequestPtr& request, VectorTask task, const Value& given);
-  void add(uint64_t id, const Plan& plan, const Job& job);  // adds a job to the core; throws Error
+  // Adds a job to the core; throws Error. images: null if there are none.
+  void add(uint64_t id, const Plan& plan, const Job& job, const PromptImages* images);
   void refuse(const RequestPtr& request, const std::string& error_json);
   std::vector<uint64_t> submitted(const RequestPtr& request) const;  // the core's ids that run
   bool gone(const RequestPtr& request);

@@ -184,6 +184,7 @@ TextInterface read_text_interface(const Files& files, const std::string& tool_fo
   result.defaults = generation_defaults(files);
   result.decoder_start = decoder_start(files, result.defaults);
   result.head = read_head(read_object(files, "wherry-head.json"), files.path("wherry-head.json"));
+  if (files.read("wherry-vision.json")) result.vision = std::make_unique<Vision>();
   try {
     const auto known = [&](const std::string& name) {
       return result.tokenizer->id_of(name).has_value();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/vision.h"
 #include "app/request/fields.h"
 #include "app/text/tokenizer.h"
 #include "app/tools/chat_format.h"
@@ -31,7 +32,8 @@ struct TextInterface {
   Value defaults;  // content of generation_config.json
   // Tokens that the decoder of an encoder-decoder begins with; empty for other models.
   std::vector<int32_t> decoder_start;
-  Head head;  // what a model answers that generates no text
+  std::unique_ptr<const Vision> vision;  // null if the model reads text alone
+  Head head;                             // what a model answers that generates no text
 };
 // Reads the text side of a model. tool_format: the family name of the tool-call format; "" detects
 // it from the template. Throws Error.

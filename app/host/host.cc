@@ -2,6 +2,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "app/chat/fill_in.h"
@@ -30,6 +31,25 @@ const Value& field(const Value& object, const char* name) {
 std::vector<int32_t> ids_of(const Value& list) {
   std::vector<int32_t> result;
   for (const Value& id : list.items()) result.push_back(static_cast<int32_t>(id.integer()));
+  return result;
+}
+
+// Returns null for a model that reads text alone.
+std::unique_ptr<const Vision> vision_of(const Value& settings, const Services& services) {
+  if (settings.is_none()) return nullptr;
+  auto result = std::make_unique<Vision>();
+  try {
+    result->processor = ImageProcessor::create(settings);
+  } catch (const std::invalid_argument& error) {
+    throw Error(WHERRY_INCOMPATIBLE, std::string("wherry-vision.json: ") + error.what());
+  }
+  const std::string& placeholder = result->processor->placeholder();
+  result->token = static_cast<int32_t>(services.id_of(placeholder));
+  if (result->token < 0) {
+    throw Error(WHERRY_INCOMPATIBLE,
+                "the tokenizer has no token " + placeholder + ", which stands for images");
+  }
+  result->decode = [&services](std::string_view file) { return services.decode_image(file); };
   return result;
 }
 
@@ -71,6 +91,7 @@ TextInterface text_interface_of(const Value& model, const Services& services) {
   }
   if (usual && !json::truth(field(model, "adapts"))) usual->adapt_nothing();
   result.chat_format = std::move(usual);
+  result.vision = vision_of(field(model, "vision"), services);
   return result;
 }
 

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define WHERRY_HOST_ABI_VERSION 4
+#define WHERRY_HOST_ABI_VERSION 5
 
 typedef struct wherry_host wherry_host;
 
@@ -56,6 +56,11 @@ typedef struct {
   /* Returns a kind of tokens; piece: the token's bytes; name: its name. */
   int (*token)(void* context, int32_t id, wherry_host_bytes* piece, wherry_host_bytes* name);
 
+  /* Decodes an image file. rgb: uint8 [height, width, 3]. WHERRY_HOST_REFUSED: it cannot be read,
+   * or exceeds a limit of the host. Called for models with "vision" alone. */
+  int (*decode_image)(void* context, const void* file, size_t n, wherry_host_bytes* rgb,
+                      int32_t* width, int32_t* height);
+
   /* Renders template number `which` with {"messages", "add_generation_prompt", "variables"}. */
   int (*render)(void* context, int which, const char* json, size_t n, wherry_host_bytes* text);
 
@@ -83,7 +88,8 @@ WHERRY_API const char* wherry_host_last_error(void); /* of the calling thread */
  * {"name", "context", "vocab_size": of the logits, "tokens": number, "largest_id", "byte_rules":
  *  null or {"each_byte", "strip"}, "eos_ids", "defaults": generation_config.json, "decoder_start":
  *  ids, "head": wherry-head.json, "embedding_size", "writes_text", "embeds", "tool_format": "" or a
- * name, "adapts": whether messages are adapted to templates, "templates": [{"source",
+ * name, "adapts": whether messages are adapted to templates, "vision": null or wherry-vision.json,
+ *  "templates": [{"source",
  * "variables"}], the second one for chats with tools}.
  */
 WHERRY_API int wherry_host_open(const char* model_json, size_t n,

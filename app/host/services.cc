@@ -1,6 +1,7 @@
 #include "app/host/services.h"
 
 #include <cstring>
+#include <stdexcept>
 
 #include "app/template/chat_template.h"
 #include "app/text/tokenizer.h"
@@ -61,6 +62,24 @@ int Services::token(int32_t id, std::string& piece, std::string& name) const {
   piece = std::move(piece_bytes.data);
   name = std::move(name_bytes.data);
   return kind;
+}
+
+RgbImage Services::decode_image(std::string_view file) const {
+  wherry_host_bytes rgb;
+  RgbImage image;
+  int32_t width = 0, height = 0;
+  const int status =
+      given_.decode_image(given_.context, file.data(), file.size(), &rgb, &width, &height);
+  if (status == WHERRY_HOST_REFUSED) throw std::invalid_argument(rgb.data);
+  check_service(status, rgb.data);
+  const auto pixels = static_cast<uint64_t>(width) * static_cast<uint64_t>(height);
+  if (width < 1 || height < 1 || rgb.data.size() != 3 * pixels) {
+    throw Error(WHERRY_INTERNAL, "the host returns an image of another size than it says");
+  }
+  image.width = width;
+  image.height = height;
+  image.pixels.assign(rgb.data.begin(), rgb.data.end());
+  return image;
 }
 
 std::string Services::render(int which, const std::string& json) const {

@@ -9,6 +9,7 @@
 
 #include "app/chat/core.h"
 #include "app/host/host_abi.h"
+#include "app/image/image.h"
 #include "app/value/value.h"
 
 struct wherry_host_bytes {
@@ -30,6 +31,8 @@ class Services {
     return given_.id_of(given_.context, name.data(), name.size());
   }
   int token(int32_t id, std::string& piece, std::string& name) const;
+  // Throws std::invalid_argument for an image that the host refuses.
+  RgbImage decode_image(std::string_view file) const;
   // Also throws jinja::Refused and jinja::Abandoned.
   std::string render(int which, const std::string& json) const;
   void constrain(int64_t id, const std::string& json) const {

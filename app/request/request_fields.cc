@@ -89,7 +89,8 @@ class Reader {
   }
 
  private:
-  // Returns the names of fields that no group has, and of unknown fields of content parts.
+  // Returns the names of fields that no group has, and of unknown fields of content parts, and of
+  // image_url's `detail` where it says more than "auto": models have one way to read an image.
   std::vector<std::string> unknown() const {
     std::set<std::string> names;
     for (const auto& [name, value] : given_.dict().items) {
@@ -102,7 +103,14 @@ class Reader {
       for (const Value& part : content->items()) {
         for (const auto& [name, value] : part.dict().items) {
           if (value.is_none() || name.text() == "type" || name.text() == "text") continue;
-          names.insert("messages.content." + name.text());
+          if (name.text() != "image_url") {
+            names.insert("messages.content." + name.text());
+            continue;
+          }
+          const Value* detail = value.is_dict() ? value.dict().find("detail") : nullptr;
+          if (detail != nullptr && !detail->is_none() && !json::equal(*detail, "auto")) {
+            names.insert("messages.content.image_url.detail");
+          }
         }
       }
     }

@@ -24,7 +24,7 @@ from wherry.machine.plugins import find_host
 
 from .records import Event, Mask, Params
 
-ABI_VERSION = 4  # must equal WHERRY_HOST_ABI_VERSION
+ABI_VERSION = 5  # must equal WHERRY_HOST_ABI_VERSION
 OK, REFUSED, GONE, FAILED, TOO_MANY = range(5)  # what a service returns
 UNKNOWN, TEXT, SPECIAL = range(3)  # kinds of tokens
 OPENED, CHUNK, LAST, ERROR = range(4)  # kinds of messages
@@ -39,6 +39,9 @@ ENCODE_PAIR = CFUNCTYPE(c_int, c_void_p, _Text, c_size_t, _Text, c_size_t, c_voi
 DECODE = CFUNCTYPE(c_int, c_void_p, POINTER(c_int32), c_size_t, c_int, c_void_p)
 ID_OF = CFUNCTYPE(c_int64, c_void_p, _Text, c_size_t)
 TOKEN = CFUNCTYPE(c_int, c_void_p, c_int32, c_void_p, c_void_p)
+DECODE_IMAGE = CFUNCTYPE(
+    c_int, c_void_p, _Text, c_size_t, c_void_p, POINTER(c_int32), POINTER(c_int32)
+)
 RENDER = CFUNCTYPE(c_int, c_void_p, c_int, _Text, c_size_t, c_void_p)
 CONSTRAIN = CFUNCTYPE(None, c_void_p, c_int64, _Text, c_size_t)
 ADD = CFUNCTYPE(c_int, c_void_p, c_uint64, POINTER(c_int32), c_size_t, POINTER(Params), c_void_p)
@@ -59,6 +62,7 @@ class Services(ctypes.Structure):
         ("decode", DECODE),
         ("id_of", ID_OF),
         ("token", TOKEN),
+        ("decode_image", DECODE_IMAGE),
         ("render", RENDER),
         ("constrain", CONSTRAIN),
         ("add", ADD),

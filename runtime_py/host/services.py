@@ -18,6 +18,7 @@ from ..core.interface import Core
 from ..errors import ContextOverflow, RequestError
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import Tokenizer, TooManyTokens
+from .image_files import ImageError, decoded
 
 _INVALID, _INTERNAL = -1, -6  # statuses of wherry.h
 
@@ -58,6 +59,7 @@ class Services:
             abi.DECODE(self._guarded(self._decode)),
             abi.ID_OF(self._id_of),
             abi.TOKEN(self._token),
+            abi.DECODE_IMAGE(self._decode_image),
             abi.RENDER(self._guarded(self._render)),
             abi.CONSTRAIN(
                 lambda _, id, address, n: constrain(id, json.loads(string_at(address, n)))
@@ -136,6 +138,23 @@ class Services:
         self._say(piece, self._tokenizer.piece(token))
         self._say(name, text.encode(errors="replace"))
         return abi.SPECIAL if token in self._tokenizer.special_ids else abi.TEXT
+
+    def _decode_image(self, _: int, file: int, n: int, rgb: int, width: Any, height: Any) -> int:
+        try:
+            self._caller.check()
+            with decoded(string_at(file, n)) as image:
+                width[0], height[0] = image.size
+                for strip in image.strips():
+                    self._say(rgb, strip)
+        except Abandoned as e:
+            self._here.raised = e
+            return abi.GONE
+        except ImageError as e:
+            return self._say(rgb, str(e).encode(errors="replace"), abi.REFUSED)
+        except Exception as e:  # nothing may leave a C callback, as in `_guarded`
+            self._here.raised = e
+            return abi.FAILED
+        return abi.OK
 
     def _render(self, which: int, address: int, n: int, out: int) -> int:
         given = json.loads(string_at(address, n))

@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from wherry.artifact import integrity
 from wherry.artifact.manifest import MANIFEST, SHARDS, Manifest, read_manifest
-from wherry.artifact.variants import library_for
+from wherry.artifact.variants import library_for, tower_for
 from wherry.base import settings
 from wherry.base.locks import touch
 from wherry.errors import ArtifactError, UsageError
@@ -171,6 +171,8 @@ def native_core(
     except OSError as e:  # a read-only cache is no error: it costs only time and memory
         _log.warning("%s cannot be written (%s): weights are packed at each load", packed, e)
     before = _inodes(packed)
+    if tower := tower_for(manifest):
+        options = {**options, "vision": str((folder / tower).absolute())}
     shards = [folder / name for name in folder_shards(folder)]
     known = bool(before) and integrity.seen(packed, [*before, *shards])
     if known:  # one check of a packed file after each start of the machine is enough

@@ -14,6 +14,7 @@ from typing_extensions import Unpack
 
 from wherry.artifact.head import Head
 from wherry.artifact.manifest import Manifest
+from wherry.artifact.variants import tower_for
 from wherry.base import settings
 from wherry.base.locks import Use
 from wherry.errors import ModelError, UsageError, WherryError
@@ -95,6 +96,7 @@ class LoadedModel:
                 "begins: config.json has neither decoder_start_token_id nor pad_token_id"
             )
         self.chats = self.template is not None and not start
+        self.reads_images = self.chats and files.vision is not None
         rules = tokenizer.token_bytes
         model = {
             "name": name,
@@ -112,6 +114,7 @@ class LoadedModel:
             "embeds": "embed" in self.entries,
             "tool_format": tool_format or "",
             "adapts": adapt_messages,
+            "vision": files.vision,
         }
         host = Host(model, tokenizer, self.template, core, self._constrain)
         self.dispatcher = Dispatcher(core, host)
@@ -145,6 +148,8 @@ class LoadedModel:
             draft = loading.draft_of(options)
             config = loading.engine_config(manifest, options, device, draft)
             files = SideFiles.read(folder)
+            if tower_for(manifest) is None:  # of a model without its tower
+                files = replace(files, vision=None)
             draft_model = {"draft": draft} if draft else {}
             return cls(
                 manifest.name,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wherry.artifact.head import Head, read_head
+from wherry.artifact.manifest import VISION
 
 from ..text import chat_template
 from ..text.tokenizer import Tokenizer, read_json
@@ -16,7 +17,7 @@ from . import generation_config
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Tokenizer, chat template, generation_config.json and wherry-head.json of a model, parsed."""
+    """Tokenizer, template, generation_config.json, wherry-head.json, wherry-vision.json, parsed."""
 
     tokenizer: Tokenizer
     template: chat_template.ChatTemplate | None = None
@@ -26,6 +27,8 @@ class SideFiles:
     decoder_start: tuple[int, ...] = ()
     # the embedding or score that the model computes instead of text; None: it generates text
     head: Head | None = None
+    # wherry-vision.json: how images become what the model's tower takes; None: it reads text alone
+    vision: Mapping[str, Any] | None = None
 
     @classmethod
     def read(cls, folder: Path) -> SideFiles:
@@ -38,4 +41,5 @@ class SideFiles:
         template = chat_template.from_folder(folder, tokenizer.special_tokens)
         defaults, config = generation_config.read(folder), read_json(folder / "config.json")
         start = generation_config.decoder_start(defaults, config)
-        return cls(tokenizer, template, defaults, start, read_head(folder))
+        vision = read_json(folder / VISION) or None
+        return cls(tokenizer, template, defaults, start, read_head(folder), vision)

@@ -41,6 +41,7 @@ class Listed:
 
     def described(self) -> dict[str, Any]:
         """Return the description of the model in OpenAI's shape."""
+        sees = self.manifest is not None and "vision" in self.manifest.capabilities
         return {
             "id": self.name,
             "object": "model",
@@ -48,6 +49,7 @@ class Listed:
             "owned_by": "wherry",
             "max_model_len": self.context,  # vLLM's name of the context
             "root": self.root or self.name,
+            "input_modalities": ["text", "image"] if sees else ["text"],  # OpenRouter's name
         }
 
 

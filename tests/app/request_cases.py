@@ -104,6 +104,20 @@ ERRORS: list[Request] = [
     {"messages": ASK, "temperature": 3, "top_p": 0, "n": 0, "seed": "x", "stop": [1]},
     {"messages": [{"role": "nobody", "content": "x"}]},
     {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+    {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "What is it?"},
+                    {
+                        "type": "image_url",
+                        "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="},
+                    },
+                ],
+            }
+        ]
+    },
     {"messages": ASK, "max_tokens": 10**6},
     {"messages": ASK, "top_logprobs": 2},
     {"messages": ASK, "min_tokens": 9, "max_tokens": 3},

@@ -220,3 +220,16 @@ def test_templates_are_pythons(folder, tmp_path):
 def test_what_is_no_json(app):
     app.say("x1 {")
     assert app.all("x1")[-1]["error"]["code"] == "invalid_json"
+
+
+def test_images_of_a_model_that_sees_are_refused_by_name(folder, tmp_path):
+    """Apps have no decoder of image files yet."""
+    model = with_template(folder, tmp_path / "model")
+    (model / "wherry-vision.json").write_text("{}")
+    app = App(model)
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    error = app.ask(messages=[{"role": "user", "content": [image]}])["error"]
+    assert error["code"] == "unsupported_content"
+    assert error["param"] == "messages[0].content[0].type"
+    assert "this program does not read image files" in error["message"]
+    app.close()

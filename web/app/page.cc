@@ -116,7 +116,7 @@ Value request_of(const char* json, size_t n) {
 std::string rendered(const char* json, size_t n) {
   const Value request = request_of(json, n);
   const Fields fields = checked_chat(request);
-  return ChatTools(fields, page->model.chat_format).rendered(nullptr);
+  return ChatTools(fields, page->model.chat_format, page->model.vision).rendered(nullptr);
 }
 
 // Stores the result of `work` in `given`; returns its address, and its length in *n. Null if `work`

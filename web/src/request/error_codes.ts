@@ -14,6 +14,8 @@ export type RequestErrorCode =
   | "internal_error"
   /** a grammar, an expression or a schema cannot be read, or is too large */
   | "invalid_grammar"
+  /** an image cannot be read, or exceeds a limit */
+  | "invalid_image"
   /** the request is no JSON */
   | "invalid_json"
   /** the model has no chat template */

@@ -198,7 +198,7 @@ def _others(turn: Turn, where: str) -> Iterator[dict[str, Any]]:
 def _refused(block: Any, where: str, index: int) -> str:
     raise RequestError(
         f"{where}[{index}] is of type {block.type[:100]!r}, which is not supported here; this "
-        "model reads text",
+        "API reads text",
         param=f"{where}[{index}].type",
         code="unsupported_content",
     )

@@ -303,7 +303,7 @@ def _refuse(fields: AnswerFields, images: list[tuple[str, list[Any] | None]]) ->
     for where, present in images:
         if present:
             raise RequestError(
-                "images are not supported: these models read text",
+                "images are not supported: this API reads text",
                 param=f"{where}.images" if where else "images",
                 code="unsupported_parameter",
             )

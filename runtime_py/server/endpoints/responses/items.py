@@ -161,7 +161,7 @@ def _text_of(part: Part, where: str) -> str:
     if part.type in _TEXTS and part.text is not None:
         return part.text
     raise RequestError(
-        f"{where} is of type {part.type!r}, which is not supported here; this model reads text",
+        f"{where} is of type {part.type!r}, which is not supported here; this API reads text",
         param=f"{where}.type",
         code="unsupported_content",
     )

@@ -1,0 +1,139 @@
+#include "app/chat/image_parts.h"
+
+#include <algorithm>
+#include <random>
+
+#include "app/request/request_error.h"
+
+namespace wherry::app {
+
+namespace {
+
+using Items = std::vector<std::pair<Value, Value>>;
+
+constexpr size_t kMaxImages = 32;  // in a request
+
+void check_detail(const Fields& image, const std::string& param) {
+  const Value* detail = image.find("detail");
+  if (detail == nullptr) return;
+  for (const char* known : {"auto", "low", "high"}) {
+    if (detail->is_string() && detail->text() == known) return;
+  }
+  throw RequestError(param + ".detail is " + json::repr(*detail) + "; it takes auto, low or high",
+                     param + ".detail");
+}
+
+// Replaces each `from` in the text.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string new_mark() {
+  std::random_device device;
+  std::string result;
+  for (int i = 0; i < 32; ++i) result += "0123456789abcdef"[device() % 16];
+  return result;
+}
+
+ImageParts::ImageParts(const Vision* vision) : vision_(vision) {
+  if (vision == nullptr) return;
+  const std::string mark = new_mark();
+  place_ = mark + "i";
+  typed_ = mark + "t";
+}
+
+std::string ImageParts::placed(const Fields& part, const std::string& role,
+                               const std::string& param) {
+  const std::string type = part.text("type");
+  const bool is_image = type == "image_url";
+  if (vision_ == nullptr || !is_image) {
+    throw RequestError("Content of type " + json::repr_text(type) +
+                           " is not supported; this model reads text" +
+                           (vision_ == nullptr ? "" : " and images (\"image_url\")"),
+                       param + ".type", "unsupported_content");
+  }
+  if (vision_->processor == nullptr) {
+    throw RequestError(
+        "This model reads images, and this program does not read image files. Use wherry serve, "
+        "wherry run or MLCEngine",
+        param + ".type", "unsupported_content");
+  }
+  if (role != "user") {
+    throw RequestError(
+        "Images are read in messages of the user; this one is of role " + json::repr_text(role),
+        param, "unsupported_content");
+  }
+  const std::string field = param + ".image_url";
+  const Value* image = part.find("image_url");
+  const Value* url = image != nullptr && image->is_dict() ? image->dict().find("url") : nullptr;
+  if (url == nullptr || !url->is_string()) {
+    throw RequestError(field + R"( takes {"url": "data:image/png;base64,..."})", field);
+  }
+  check_detail(Fields(*image), field);
+  if (images_.size() == kMaxImages) {
+    throw RequestError("The request has more than " + std::to_string(kMaxImages) + " images", param,
+                       "invalid_image");
+  }
+  images_.push_back({*url, field + ".url"});
+  return place_;
+}
+
+Value ImageParts::content_of(const std::string& text) const {
+  Values parts;
+  const auto add = [&](const std::string& piece) {
+    if (piece.empty()) return;
+    parts.push_back(json::make_dict({{"type", "text"}, {"text", marked(piece)}}));
+  };
+  size_t from = 0;
+  for (size_t at = 0; (at = text.find(place_, from)) != text.npos; from = at + place_.size()) {
+    add(text.substr(from, at - from));
+    parts.push_back(json::make_dict({{"type", "image"}}));
+  }
+  add(text.substr(from));
+  return json::make_list(std::move(parts));
+}
+
+Value ImageParts::for_template(const Value& messages) const {
+  if (images_.empty()) return messages;
+  Values values;
+  for (const Value& message : messages.items()) {
+    Items items;
+    for (const auto& [name, value] : message.dict().items) {
+      const bool seen = name.text() == "content" && value.is_string() &&
+                        value.text().find(place_) != std::string::npos;
+      items.emplace_back(name, seen ? content_of(value.text()) : marked(value));
+    }
+    values.push_back(json::make_dict(std::move(items)));
+  }
+  return json::make_list(std::move(values));
+}
+
+Value ImageParts::marked(const Value& value) const {
+  if (images_.empty()) return value;
+  if (value.is_string()) {
+    const std::string& placeholder = vision_->processor->placeholder();
+    if (value.text().find(placeholder) == std::string::npos) return value;
+    return replaced(value.text(), placeholder,
+                    placeholder.substr(0, 1) + typed_ + placeholder.substr(1));
+  }
+  if (value.is_sequence()) {
+    Values values;
+    for (const Value& one : value.items()) values.push_back(marked(one));
+    return json::make_list(std::move(values));
+  }
+  if (!value.is_dict()) return value;
+  Items items;
+  for (const auto& [name, one] : value.dict().items) items.emplace_back(marked(name), marked(one));
+  return json::make_dict(std::move(items));
+}
+
+std::string ImageParts::unmarked(std::string text) const {
+  return replaced(std::move(text), typed_, "");
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,24 @@
+// What a model that reads images does with them before the core gets a request.
+#ifndef WHERRY_APP_CHAT_VISION_H_
+#define WHERRY_APP_CHAT_VISION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "app/image/image.h"
+
+namespace wherry::app {
+
+struct Vision {
+  // Null in programs that cannot decode image files; they refuse images.
+  std::unique_ptr<const ImageProcessor> processor;
+  int32_t token = -1;  // id of the placeholder
+  // Decodes an image file. Throws std::invalid_argument with the reason why it cannot be read.
+  std::function<RgbImage(std::string_view file)> decode;
+};
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_CHAT_VISION_H_
