@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from .chat_commands import COMMANDS, Leave, carry_out
 from .chat_lines import messages
 from .conversation import Conversation
 from .conversation_file import Saved
+from .images import Content, content_of
 
 if TYPE_CHECKING:
     from wherry.runtime import MLCEngine
@@ -53,6 +54,7 @@ def converse(
     *,
     save: Path | None = None,
     saved: Saved | None = None,
+    images: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Read messages and answer them until the input ends.
 
@@ -62,18 +64,20 @@ def converse(
         fields: fields of each request: temperature, ...
         save: file of the conversation, written after each answer.
         saved: content of an earlier file, to continue.
+        images: parts of the first message.
     """
     interrupts.raise_instead()
     session = ChatSession(engine, system, fields, save)
+    session.images.extend(images)
     click.echo("Type a message; /help for commands, Ctrl-D to leave.", err=True)
     if saved:
         session.take(saved)
         click.echo(f"[{len(saved.turns)} messages of {save}]", err=True)
     for message in messages(COMMANDS):
         if not message.startswith("/"):
-            session.turn(message)
+            session.ask(message)
         elif message.startswith("//"):  # a doubled slash escapes a message that begins with a slash
-            session.turn(message[1:])
+            session.ask(message[1:])
         else:
             try:
                 carry_out(session, message)
@@ -94,6 +98,7 @@ class ChatSession:
         self.fields = fields
         self.save = save
         self.conversation = Conversation(system)
+        self.images: list[dict[str, Any]] = []  # parts of the next message
 
     def restart(self, system: str | None) -> None:
         """Start a new conversation with another system message."""
@@ -114,7 +119,12 @@ class ChatSession:
         name = self.engine.loaded.name
         conversation_file.write(path, Saved(name, said.system, said.turns, self.fields))
 
-    def turn(self, message: str) -> None:
+    def ask(self, text: str) -> None:
+        """Answer a typed message, with the images that wait for it."""
+        content, self.images = content_of(text, self.images), []
+        self.turn(content)
+
+    def turn(self, message: Content) -> None:
         """Answer one message; a message that cannot be sent is reported, and the chat continues."""
         from wherry.runtime import RequestError
 

@@ -13,6 +13,7 @@ import click
 from wherry.errors import UsageError
 
 from . import conversation_file
+from .images import image_part
 
 if TYPE_CHECKING:
     from wherry.runtime import MLCEngine
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _HELP = (
     ("/reset", "forget the conversation"),
     ("/system X", "start again with the system message X"),
+    ("/image F", "show the model the image F with the next message; repeatable"),
     ("/regen", "answer the last message once more"),
     ("/undo", "take the last message and its answer back"),
     ("/params", "show the fields of requests; /params temperature=0.2 sets, temperature= unsets"),
@@ -65,6 +67,7 @@ def _exit(session: ChatSession, rest: str) -> None:
 
 
 def _reset(session: ChatSession, rest: str) -> None:
+    session.images.clear()
     session.restart(rest or session.system)
     click.echo("The conversation is new.", err=True)
 
@@ -72,6 +75,13 @@ def _reset(session: ChatSession, rest: str) -> None:
 def _system(session: ChatSession, rest: str) -> None:
     session.restart(rest or None)
     click.echo("The conversation is new.", err=True)
+
+
+def _image(session: ChatSession, rest: str) -> None:
+    if not rest:
+        raise UsageError("Which file? Type: /image cat.jpg")
+    session.images.append(image_part(Path(rest)))
+    click.echo(f"[images with the next message: {len(session.images)}]", err=True)
 
 
 def _regen(session: ChatSession, rest: str) -> None:
@@ -169,6 +179,7 @@ _BY_NAME: dict[str, Callable[[ChatSession, str], None]] = {
     "/help": _help,
     "/reset": _reset,
     "/system": _system,
+    "/image": _image,
     "/regen": _regen,
     "/undo": _undo,
     "/params": _params,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-Message = dict[str, str]
+from .images import Content
+
+Message = dict[str, Any]
 
 
 class Conversation:
@@ -23,21 +26,22 @@ class Conversation:
     @property
     def messages(self) -> list[Message]:
         """Return the messages to send."""
-        opening = [{"role": "system", "content": self.system}] if self.system else []
+        opening: list[Message] = [{"role": "system", "content": self.system}] if self.system else []
         return opening + self.turns
 
-    def ask(self, text: str) -> None:
+    def ask(self, content: Content) -> None:
         """Add a user message."""
-        self.turns.append({"role": "user", "content": text})
+        self.turns.append({"role": "user", "content": content})
 
     def answered(self, text: str) -> None:
         """Add a response of the model."""
         self.turns.append({"role": "assistant", "content": text})
 
-    def withdraw(self) -> str | None:
-        """Remove the last user message and its response; return the message."""
+    def withdraw(self) -> Content | None:
+        """Remove the last user message and its response; return the message's content."""
         while self.turns:
             message = self.turns.pop()
             if message["role"] == "user":
-                return message["content"]
+                content: Content = message["content"]
+                return content
         return None

@@ -3,7 +3,7 @@
     {"wherry_conversation": 1, "model": "demo", "fields": {"temperature": 0.2},
      "messages": [{"role": "system", "content": "..."}, {"role": "user", "content": "..."}, ...]}
 
-`messages` are OpenAI's; `fields` are those of a request.
+`messages` are OpenAI's, and images are in them; `fields` are those of a request.
 """
 
 from __future__ import annotations
@@ -74,13 +74,20 @@ def read(path: Path) -> Saved:
     return Saved(str(raw.get("model", "")), system, turns, dict(fields))
 
 
+def _has_content(message: dict[str, Any]) -> bool:
+    """Tell whether a content is a text, or a list of parts (which requests check) of the user."""
+    content = message["content"]
+    parts = content if message["role"] == "user" and isinstance(content, list) else []
+    return isinstance(content, str) or (bool(parts) and all(isinstance(p, dict) for p in parts))
+
+
 def _turns(messages: Any) -> tuple[str | None, list[Message]]:
     """Split messages into the system message and alternating turns."""
     if not isinstance(messages, list):
         raise ValueError("messages is not an array")
     for i, message in enumerate(messages):
         known = isinstance(message, dict) and set(message) == {"role", "content"}
-        if not known or not all(isinstance(v, str) for v in message.values()):
+        if not known or not _has_content(message):
             raise ValueError(f'message {i} is not {{"role": "...", "content": "..."}}')
     has_system = bool(messages) and messages[0]["role"] == "system"
     turns = messages[1:] if has_system else messages
