@@ -12,7 +12,8 @@ namespace wherry {
 
 struct StepLimits {
   int64_t rows, sequences, logit_rows;
-  int64_t context;  // maximum tokens of a sequence
+  int64_t context;         // maximum tokens of a sequence
+  int64_t image_rows = 0;  // rows of image features
 };
 
 inline std::unique_ptr<Session> open_session(const Model& model, const KvCache& cache,
@@ -27,6 +28,7 @@ inline std::unique_ptr<Session> open_session(const Model& model, const KvCache& 
   limits.sequences = step.sequences;
   limits.logit_rows = step.logit_rows;
   limits.slots = cache.slots();
+  limits.image_rows = step.image_rows;
   return model.open(limits);
 }
 

@@ -26,6 +26,7 @@ enum class Entry {
   // the rows; see DraftBlock
   kDraft,
 };
+constexpr int kStepKinds = 4;  // the entries up to kSee: the scheduler plans steps of each
 
 // A group of layers that share one page table for each sequence.
 struct GroupSpec {

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/metadata.h"
 #include "sampling/candidates.h"
+#include "support/error.h"
 
 namespace wherry {
 
@@ -50,6 +52,19 @@ struct Batch {
   std::vector<int32_t> chosen_from;
 };
 
+// A tile of an image, as the caller gives it.
+struct ImageTile {
+  std::vector<uint8_t> patches;    // [n, patch] levels, by channel, then row, then column
+  std::vector<float> levels;       // [3, 256] value of each level of each channel
+  std::vector<int32_t> positions;  // [n] rows of the tower's table of positions
+};
+
+// What a model's tower takes and gives.
+struct TowerSpec {
+  int64_t patch = 0;            // levels of a patch
+  int64_t patches_per_row = 0;  // patches that give one row of image features
+};
+
 // The results of a step, float32 [rows, columns]; valid as long as the pointer of Session::row.
 struct Rows {
   int64_t rows = 0;
@@ -83,6 +98,11 @@ class Session {
   // Starts a step and the copy of its results. On an asynchronous device it returns before the step
   // is done; a CPU runs the step here.
   virtual void launch(const Batch& batch, Entry entry) = 0;
+  // Computes the features of a tile and writes them to rows of the session's image features, from
+  // `first` on. As launch(), it may return before that is done, but no collect() follows.
+  virtual void see(const ImageTile& /*tile*/, int64_t /*first*/) {
+    throw Error(WHERRY_INTERNAL, "this session computes no image features");
+  }
   // Waits for the step and returns its rows: logits for kForward and kDraft, embeddings for kEmbed,
   // none for kEncode. After an exception in launch or collect, the session is ready for the next
   // launch.
@@ -126,8 +146,10 @@ class Session {
 
   // Returns memory to the system, where the session can: the content of free pages ([groups] page
   // ids), which is undefined afterwards, and buffers that are kept for later steps. A step may be
-  // in flight, which uses other pages.
-  virtual void trim(const std::vector<std::vector<int32_t>>& /*free_pages*/) {}
+  // in flight, which uses other pages. free_rows: first rows and numbers of rows of image features
+  // whose content is undefined, too.
+  virtual void trim(const std::vector<std::vector<int32_t>>& /*free_pages*/,
+                    const std::vector<std::pair<int64_t, int64_t>>& /*free_rows*/) {}
 };
 
 // A loaded model: immutable, and shared by engines and threads.
@@ -137,6 +159,11 @@ class Model {
   virtual const Metadata& metadata() const = 0;
   // Returns a hash of weights and code: models with equal values compute the same bytes for a page.
   virtual uint64_t identity() const = 0;
+  // Describes the model's tower, which the first call opens. Throws WHERRY_INVALID_ARGUMENT if the
+  // model was loaded without one.
+  virtual TowerSpec tower() const {
+    throw Error(WHERRY_INVALID_ARGUMENT, concat(metadata().name, " takes no images"));
+  }
   virtual std::unique_ptr<Session> open(const SessionLimits& limits) const = 0;
 };
 

@@ -59,8 +59,9 @@ SchedulerLimits scheduler_limits(const EngineConfig& config, const Metadata& met
 std::unique_ptr<Session> session_of(const Model& model, const KvCache& cache,
                                     const EngineConfig& config) {
   SchedulerLimits limits = scheduler_limits(config, model.metadata());
-  return open_session(model, cache,
-                      {limits.max_rows, limits.max_batch, limits.logit_rows, config.context});
+  return open_session(
+      model, cache,
+      {limits.max_rows, limits.max_batch, limits.logit_rows, config.context, config.image_rows});
 }
 
 std::unique_ptr<Drafter> drafter_of(std::shared_ptr<const Model> draft, const Metadata& metadata,
@@ -111,11 +112,13 @@ Engine::Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> 
     : model_(std::move(model)),
       config_(config),
       cache_(model_->metadata(), cache_config(config)),
+      images_(config.image_rows),
       budget_(config.max_slowdown, config.max_step_seconds),
       stepper_(session_of(*model_, cache_, config),
                drafter_of(std::move(draft), model_->metadata(), config), budget_, cache_.groups()),
       disk_(disk_of(*model_, cache_, stepper_.session(), config)),
-      scheduler_(scheduler_limits(config, model_->metadata()), cache_, budget_, disk_.get()) {
+      scheduler_(scheduler_limits(config, model_->metadata()), cache_, images_, budget_,
+                 disk_.get()) {
   if (disk_) stepper_.use(*disk_);
 }
 
@@ -179,16 +182,15 @@ void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const wherry_para
   auto request = std::make_unique<Request>(id, std::move(prompt), params,
                                            model_->metadata().vocab_size, config_.context);
   check_prompt(tokens, n, params.embed != 0);
-  if (params.n_images > 0) {
-    throw Error(WHERRY_INVALID_ARGUMENT,
-                concat("the request has ", params.n_images, " images; this core computes none"));
-  }
   check_request(*request);
+  check_images(params, n, *model_, config_.image_rows);
+  request->images = image_spans(params);
   request->times.added = now_seconds();
   Lock lock(mutex_);
   if (requests_.count(id) != 0) {
     throw Error(WHERRY_INVALID_ARGUMENT, concat("request ", id, " is still running"));
   }
+  request->name_images(image_names_);
   Request& added = *requests_.emplace(id, std::move(request)).first->second;
   added.arrival = ++arrivals_;
   try {
@@ -227,6 +229,7 @@ void Engine::reset() {
     if (launched_) throw Error(WHERRY_BUSY, "wherry_engine_reset between launch and collect");
   }
   abort_all();
+  images_.clear();
   stepper_.session().discard();
   ahead_ = Plan();
   ahead_failure_.clear();
@@ -240,7 +243,12 @@ void Engine::reset() {
 void Engine::clear_cache() {
   Lock lock(mutex_);
   cache_.clear();
-  stepper_.session().trim(cache_.free_pages());
+  std::set<int32_t> in_use;
+  for (const auto& [id, request] : requests_) {
+    for (const ImageSpan& image : request->images) in_use.insert(image.name);
+  }
+  images_.clear(in_use);
+  stepper_.session().trim(cache_.free_pages(), images_.free_rows());
 }
 
 void Engine::abort_all() {
@@ -259,7 +267,9 @@ void Engine::remove(Request& request, bool keep_pages) {
   auto& active = queues_.active;
   active.erase(std::remove(active.begin(), active.end(), &request), active.end());
   queues_.waiting.remove(request);
-  if (disk_ && keep_pages) disk_->enqueue(request.space, request.tokens, request.computed);
+  if (disk_ && keep_pages) {
+    disk_->enqueue(request.space, request.tokens, std::min(request.computed, request.text_size()));
+  }
   cache_.release(request.sequence, request.span(), keep_pages);
   request.state = RequestState::kFinished;
   if (stepper_.drafter()) finished_.push_back(request.id);

@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cache/image_names.h"
+#include "cache/image_store.h"
 #include "cache/kv_cache.h"
 #include "config/config.h"
 #include "model/model.h"
@@ -86,6 +88,7 @@ class Engine {
   void accept_restore(Request& request);
   void fail_stuck_requests();
   void save_prefixes();
+  void accept_image(const PlannedRows& entry);
   void accept_entry(PlannedRows& entry, Outcome& outcome);
   void save_state(Request& request, bool prefilling, bool sampled);
   void accept_samples(Request& request, Outcome& outcome);
@@ -116,6 +119,8 @@ class Engine {
   std::condition_variable settled_;
 
   KvCache cache_;
+  ImageNames image_names_;
+  ImageStore images_;
   StepBudget budget_;
   // Owns session, sampler and draft model; the stepping thread uses it without the lock.
   Stepper stepper_;
@@ -134,6 +139,8 @@ class Engine {
   mutable std::set<std::string> disk_problems_;  // disk problems reported so far
   double step_started_ = 0;  // start of the step in flight; 0 if none is in flight
   double last_ended_ = 0;    // time when the last step ended
+  // True if the last step was one of the tower, for whose end no call has waited.
+  bool after_see_ = false;
 
   Plan plan_;  // plan of the step in flight; the stepping thread changes it without the lock
   std::vector<uint64_t> finished_;  // ids of requests whose draft-model state must still be removed

@@ -90,8 +90,7 @@ bool Engine::plan_step() {
 // If the scheduler had a turn for each kind of work and the first request got no row, that request
 // never will. This would be a bug of the scheduler; it fails one request then, not the engine.
 void Engine::fail_stuck_requests() {
-  constexpr int kKinds = 3;
-  if (++idle_plans_ <= kKinds) return;
+  if (++idle_plans_ <= kStepKinds) return;
   idle_plans_ = 0;
   Request* first = queues_.active.empty() ? queues_.waiting.front() : queues_.active.front();
   finish_without_token(*first, WHERRY_ERROR,
@@ -251,10 +250,13 @@ void Engine::accept(StepResult& result, double seconds) {
     if (entry.request == nullptr) continue;
     work.add(entry.request->computed, entry.rows + static_cast<int64_t>(entry.draft_tokens.size()));
   }
-  if (plan_.entry == Entry::kForward) budget_.record(work, seconds);
+  const bool sees = plan_.entry == Entry::kSee;
+  const bool timed = plan_.entry == Entry::kForward && !after_see_;
+  after_see_ = sees && stepper_.session().asynchronous();
+  if (timed) budget_.record(work, seconds);
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
     if (plan_.entries[i].request == nullptr) continue;
-    accept_entry(plan_.entries[i], result.outcomes[i]);
+    sees ? accept_image(plan_.entries[i]) : accept_entry(plan_.entries[i], result.outcomes[i]);
     plan_.entries[i].request = nullptr;  // the request may have been deleted
   }
 }
@@ -270,6 +272,13 @@ void Engine::accept_restore(Request& request) {
   stats_.disk_tokens += tokens;
   request.restored = 0;
   cache_.commit(request.sequence, request.span());
+}
+
+// The features stay if the request was aborted: other requests may have the same image.
+void Engine::accept_image(const PlannedRows& entry) {
+  images_.complete(entry.image->name);
+  ++stats_.images_encoded;
+  if (entry.request->aborted) finish_without_token(*entry.request, WHERRY_ABORTED);
 }
 
 void Engine::accept_entry(PlannedRows& entry, Outcome& outcome) {
@@ -345,7 +354,9 @@ void Engine::fail_step(const std::string& reason) {
     finish_without_token(request, aborted ? WHERRY_ABORTED : WHERRY_ERROR, aborted ? "" : reason);
   };
   for (PlannedRows& entry : plan_.entries) {
-    if (entry.request != nullptr) fail(*std::exchange(entry.request, nullptr));
+    if (entry.request == nullptr) continue;
+    if (entry.image != nullptr) images_.drop(entry.image->name);
+    fail(*std::exchange(entry.request, nullptr));
   }
   for (Request*& request : plan_.restores) {
     if (request != nullptr) fail(*std::exchange(request, nullptr));

@@ -6,6 +6,7 @@
 
 #include "sampling/rng.h"
 #include "scheduling/engine.h"
+#include "testing/fake_images.h"
 #include "testing/fake_mask.h"
 #include "testing/fake_model.h"
 #include "testing/testing.h"
@@ -28,12 +29,14 @@ class Dice {
 // All parameters of one request, so that it can run again alone.
 struct Recipe {
   std::vector<int32_t> prompt, source, prediction, stop_ids;
+  FakeImages images;
   wherry_params params{};
   uint64_t mask_seed = 0;  // seed of the grammar mask; 0 for none
   int mask_length = 0;
   wherry_mask mask{};
 
   const wherry_params& with_mask(int64_t vocab) {
+    images.set(params);
     params.source = source.data();
     params.n_source = source.size();
     params.prediction = prediction.data();
@@ -104,6 +107,7 @@ class Storm {
     options.window_alone = false;
     options.encoder = false;
     options.recurrent = false;
+    options.images = false;
     return std::make_shared<FakeModel>(options);
   }
 
@@ -125,6 +129,7 @@ class Storm {
     wherry_params& params = recipe.params;
     wherry_params_init(&params);
     recipe.prompt = random_prompt();
+    if (options_.images) add_images(recipe);
     params.max_tokens = 1 + dice_.below(20);
     params.temperature = dice_.one_in(2) ? 0.0f : 0.8f;
     params.seed = static_cast<uint64_t>(dice_.below(5));
@@ -148,6 +153,16 @@ class Storm {
     uint64_t id = next_++;
     engine_.add(id, recipe.prompt.data(), recipe.prompt.size(), recipe.with_mask(options_.vocab));
     live_.emplace(id, std::make_pair(std::move(recipe), Outcome{}));
+  }
+
+  // Appends up to two of a few images, and a token.
+  void add_images(Recipe& recipe) {
+    for (int images = dice_.below(3); images > 0; --images) {
+      const auto seed = static_cast<uint8_t>(dice_.below(5));
+      recipe.images.append(recipe.prompt, 3 + seed % 3, seed);
+      if (dice_.one_in(2)) recipe.prompt.push_back(dice_.below(4));
+    }
+    recipe.prompt.push_back(dice_.below(4));
   }
 
   void make_plain(Recipe& recipe) {
@@ -199,7 +214,8 @@ class Storm {
     if (recipe.params.embed) {
       if (outcome.finish == WHERRY_ABORTED) return;
       CHECK_EQ(outcome.finish, WHERRY_DONE);
-      CHECK(outcome.embedding == fake_embedding(options_, recipe.prompt));
+      CHECK(outcome.embedding ==
+            fake_embedding(options_, with_fake_features(recipe.prompt, recipe.params)));
       return;
     }
     std::vector<int32_t> expected =
@@ -340,6 +356,51 @@ TEST(with_an_encoder) {
   options.encoder = true;
   Storm storm(options, kTiny, false, 4);
   storm.run(3000);
+}
+
+// The store of image features has room for two or three tiles.
+const char* const kFewRows = R"({"max_batch": 6, "prefill_chunk": 12, "kv_tokens": 104,
+                                 "max_drafts": 4, "image_rows": 12})";
+
+TEST(with_images) {
+  FakeOptions options;
+  options.images = true;
+  options.embeds = true;
+  Storm storm(options, kFewRows, true, 19);
+  storm.run(8000);
+  wherry_stats stats = storm.stats();
+  CHECK(stats.images_encoded > 500);
+  CHECK(stats.preemptions > 50);
+  CHECK(stats.cached_tokens > 5000);
+}
+
+TEST(with_images_and_a_recurrent_state) {
+  FakeOptions options;
+  options.images = true;
+  options.recurrent = true;
+  Storm storm(options, kFewRows, false, 20);
+  storm.run(4000);
+  CHECK(storm.stats().images_encoded > 200);
+}
+
+TEST(with_images_and_a_window) {
+  FakeOptions options;
+  options.images = true;
+  options.window = 9;
+  options.block = true;
+  Storm storm(options, kFewRows, false, 21);
+  storm.run(4000);
+  CHECK(storm.stats().images_encoded > 200);
+}
+
+TEST(with_images_beside_chained_steps) {
+  FakeOptions options = chaining();
+  options.images = true;
+  Storm storm(options, kFewRows, false, 22, 0.95);
+  storm.run(6000);
+  CHECK(storm.stats().images_encoded > 200);
+  CHECK(storm.stats().chained_steps > 30);
+  CHECK(storm.stats().wasted_rows > 5);
 }
 
 TEST(with_embeddings_between) {

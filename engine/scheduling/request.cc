@@ -39,12 +39,36 @@ bool Request::wants_row(int64_t position) const {
   return position + 1 == static_cast<int64_t>(tokens.size()) || wants_logprob_of(position + 1);
 }
 
+const ImageSpan* Request::image_from(int64_t position) const {
+  auto match =
+      std::upper_bound(images.begin(), images.end(), position,
+                       [](int64_t at, const ImageSpan& image) { return at < image.end(); });
+  return match == images.end() ? nullptr : &*match;
+}
+
+const ImageSpan* Request::next_image() const {
+  const ImageSpan* image = image_from(computed);
+  return image != nullptr && image->first <= computed ? image : nullptr;
+}
+
+int64_t Request::text_size() const { return images.empty() ? INT64_MAX : images[0].first; }
+
+void Request::name_images(ImageNames& names) {
+  if (images.empty()) return;
+  keys_ = tokens;
+  for (ImageSpan& image : images) {
+    image.name = names.name(image.digest, image.rows, image.tile);
+    std::fill_n(keys_.begin() + image.first, image.rows, image.name);
+  }
+}
+
 wherry_finish Request::append(const Sample& sample) { return append(sample.token, &sample); }
 
 wherry_finish Request::append(int32_t token) { return append(token, nullptr); }
 
 wherry_finish Request::append(int32_t token, const Sample* sample) {
   tokens.push_back(token);
+  if (!keys_.empty()) keys_.push_back(token);
   sampler_state.accept(params, tokens, sample);
   if (params.stop_ids.count(token) != 0) return WHERRY_STOP;
   return output_size() >= max_output ? WHERRY_LENGTH : WHERRY_RUNNING;

@@ -9,6 +9,7 @@
 
 #include "cache/kv_cache.h"
 #include "sampling/sampler.h"
+#include "scheduling/image_span.h"
 #include "scheduling/request_mask.h"
 #include "speculation/draft_length.h"
 #include "speculation/prompt_lookup.h"
@@ -54,7 +55,18 @@ struct Request {
   wherry_finish append(const Sample& sample);
   wherry_finish append(int32_t token);
   SamplingInput sampling() const { return {params, sampler_state, tokens, prompt_size}; }
-  TokenSpan span() const { return {space, tokens, computed}; }
+  // Returns what the prefix cache knows the tokens by: the tokens, with the names of images in the
+  // place of their rows.
+  const std::vector<int32_t>& keys() const { return keys_.empty() ? tokens : keys_; }
+  TokenSpan span() const { return {space, keys(), computed}; }
+  // Returns the first image that ends after this position; null if there is none.
+  const ImageSpan* image_from(int64_t position) const;
+  // Returns the image to which the next row belongs; null if it belongs to none.
+  const ImageSpan* next_image() const;
+  // Returns the number of tokens before the first image; those of all without images.
+  int64_t text_size() const;
+  // Gives the images their names. Call it before the prefix cache is used.
+  void name_images(ImageNames& names);
 
   const uint64_t id;
   // The mask is declared first, so that it is released if another field's constructor throws.
@@ -70,9 +82,10 @@ struct Request {
 
   uint64_t arrival = 0;  // sequence number of the request's arrival
   RequestState state = RequestState::kWaiting;
-  bool aborted = false;         // true if the request was aborted during a step that contains it
-  std::vector<int32_t> tokens;  // prompt and output tokens
-  int64_t computed = 0;         // number of leading tokens that are in the KV cache
+  bool aborted = false;           // true if the request was aborted during a step that contains it
+  std::vector<int32_t> tokens;    // prompt and output tokens
+  std::vector<ImageSpan> images;  // ascending; set after checks, before name_images()
+  int64_t computed = 0;           // number of leading tokens that are in the KV cache
   // The maximum of `computed` so far, because preemption resets `computed`; tokens up to it are
   // recomputed, not new.
   int64_t prefilled = 0;
@@ -93,6 +106,8 @@ struct Request {
 
  private:
   wherry_finish append(int32_t token, const Sample* sample);
+
+  std::vector<int32_t> keys_;  // empty if the request has no images
 };
 
 }  // namespace wherry

@@ -16,11 +16,6 @@ bool goes_before(const Request* a, const Request* b) {
   return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
 }
 
-Entry entry_of(const Request& request) {
-  if (request.state == RequestState::kEncoding) return Entry::kEncode;
-  return request.embed ? Entry::kEmbed : Entry::kForward;
-}
-
 int64_t results_of(const Request& request, int64_t rows) {
   int64_t results = 0;
   for (int64_t i = 0; i < rows; ++i) results += request.wants_row(request.computed + i);
@@ -37,6 +32,13 @@ Plan Scheduler::plan(RequestQueues& queues) {
   admit(queues, true, plan_.changes);
   choose_entry(queues);
   plan_.entry = last_;
+  if (plan_.entry == Entry::kSee) {
+    const PlannedRows entry = seeing(queues);
+    images_.place(entry.image->name, entry.image_first, entry.image->rows);
+    plan_.entries.push_back(entry);
+    prepared_ = StateChanges();
+    return std::move(plan_);
+  }
   Left left{limits_.max_rows, limits_.logit_rows, 0, {}, {}};
   // Active requests that wait for a step of another kind.
   for (const Request* request : queues.active) {
@@ -108,14 +110,22 @@ int64_t Scheduler::own_drafts(const Request& request) const {
   return request.lookup.has_prediction() ? std::max(drafts, kWithPrediction) : drafts;
 }
 
-// Chooses the kind of the step (encode or forward) in round robin among those with requests.
+Entry Scheduler::entry_of(const Request& request) const {
+  if (request.state == RequestState::kEncoding) return Entry::kEncode;
+  if (image_to_see(request) != nullptr) return Entry::kSee;
+  return request.embed ? Entry::kEmbed : Entry::kForward;
+}
+
+// Chooses the kind of the step in round robin among those with requests. There is no step for an
+// image that has no room: the requests before it, whose images are in its place, have steps then.
 void Scheduler::choose_entry(const RequestQueues& queues) {
-  constexpr int kKinds = 3;
-  bool there[kKinds] = {};
+  bool there[kStepKinds] = {};
   for (const Request* request : queues.active) there[static_cast<int>(entry_of(*request))] = true;
+  bool& sees = there[static_cast<int>(Entry::kSee)];
+  sees = sees && seeing(queues).request != nullptr;
   int last = static_cast<int>(last_);
-  for (int i = 1; i <= kKinds; ++i) {
-    int next = (last + i) % kKinds;
+  for (int i = 1; i <= kStepKinds; ++i) {
+    int next = (last + i) % kStepKinds;
     if (!there[next]) continue;
     last_ = static_cast<Entry>(next);
     return;
@@ -173,7 +183,7 @@ Request* Scheduler::over_share(const Request& request, const RequestQueues& queu
 bool Scheduler::can_admit(const Request& request, const RequestQueues& queues) {
   if (queues.active.empty()) return true;
   auto size = static_cast<int64_t>(request.tokens.size());
-  KvCache::Cached cached = cache_.cached(request.space, request.tokens, size - 1);
+  KvCache::Cached cached = cache_.cached(request.space, request.keys(), size - 1);
   int64_t pages = pages_for(std::max(size, source_size(request)), cache_.page_size());
   return cache_.has_room(pages - cached.in_use + static_cast<int64_t>(queues.active.size()));
 }
@@ -183,14 +193,14 @@ bool Scheduler::can_admit(const Request& request, const RequestQueues& queues) {
 bool Scheduler::waits_for_prefix(const Request& request, const RequestQueues& queues) {
   if (!cache_.shares()) return false;
   auto most = static_cast<int64_t>(request.tokens.size()) - 1;
-  int64_t cached = cache_.cached(request.space, request.tokens, most).tokens;
+  const std::vector<int32_t>& keys = request.keys();
+  int64_t cached = cache_.cached(request.space, keys, most).tokens;
   for (Request* other : queues.active) {
     if (other->state != RequestState::kPrefilling || !(other->space == request.space)) continue;
-    auto size = static_cast<int64_t>(std::min(request.tokens.size() - 1, other->tokens.size()));
-    auto differ =
-        std::mismatch(request.tokens.begin(), request.tokens.begin() + size, other->tokens.begin());
+    auto size = static_cast<int64_t>(std::min(keys.size() - 1, other->keys().size()));
+    auto differ = std::mismatch(keys.begin(), keys.begin() + size, other->keys().begin());
     const int64_t page = cache_.page_size();
-    const int64_t shared = (differ.first - request.tokens.begin()) / page * page;
+    const int64_t shared = (differ.first - keys.begin()) / page * page;
     if (shared < cached + page) continue;
     // A recurrent state cannot be cut back: the other request must stop here for a snapshot.
     if (cache_.recurrent() && shared <= other->computed) continue;
@@ -209,8 +219,8 @@ void Scheduler::begin(Request& request, RequestQueues& queues, StateChanges& cha
   // if its logprobs are requested.
   int64_t most = static_cast<int64_t>(request.tokens.size()) - 1;
   if (request.wants_logprob_of(request.prompt_reported)) most = request.prompt_reported - 1;
-  request.branch = cache_.known(request.space, request.tokens, most);
-  request.computed = cache_.attach(request.sequence, request.space, request.tokens, most, changes);
+  request.branch = cache_.known(request.space, request.keys(), most);
+  request.computed = cache_.attach(request.sequence, request.space, request.keys(), most, changes);
   // Reserves the pages now, so that the next admissions do not count on the same ones. If pages are
   // lacking when the rows are planned, younger requests are preempted.
   cache_.reserve_ahead(request.sequence, static_cast<int64_t>(request.tokens.size()),
@@ -219,7 +229,9 @@ void Scheduler::begin(Request& request, RequestQueues& queues, StateChanges& cha
   auto reserved =
       static_cast<int64_t>(request.sequence.pages.empty() ? 0 : request.sequence.pages[0].size());
   if (disk_ && reserved * cache_.page_size() >= most) {
-    request.on_disk = disk_->prefetch(request.space, request.tokens, committed, most);
+    // Pages on disk are named by tokens, so they end before the first image.
+    request.on_disk = disk_->prefetch(request.space, request.tokens, committed,
+                                      std::min(most, request.text_size()));
     if ((committed + request.on_disk) * cache_.page_size() <= request.computed) request.on_disk = 0;
   }
   request.saved = request.computed;
@@ -294,6 +306,7 @@ int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
   if (limits_.bidirectional) return request.pending() <= left.rows ? request.pending() : 0;
   int64_t rows = std::min({request.pending(), left.rows, cache_.most_rows(request.computed)});
   if (cache_.recurrent()) rows = std::min(rows, snapshot_point(request) - request.computed);
+  rows = rows_with_images(request, rows);
   rows = budget_.prompt_rows(left.running, left.work, left.prompts, request.computed, rows);
   while (rows > 0 && results_of(request, rows) > left.results) --rows;
   // A chunk ends with a whole page, where a preempted request can resume.
@@ -317,6 +330,7 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
     bool encodes = request->state == RequestState::kEncoding;
     if (!make_room(*request, encodes ? 0 : request->computed + rows, queues)) continue;
     plan_.entries.emplace_back(request, rows);
+    if (!encodes) plan_.entries.back().image_rows = use_images(*request, rows);
     left.work.add(encodes ? 0 : request->computed, rows);
     left.rows -= rows;
     if (!encodes) left.results -= results_of(*request, rows);
@@ -386,6 +400,11 @@ void add_sequence(const PlannedRows& entry, bool encode, size_t s, Batch& batch)
       add(position, encode ? request.source[at] : request.tokens[at]);
     }
   }
+  if (!entry.image_rows.empty()) {
+    batch.image_rows.resize(batch.tokens.size() - entry.image_rows.size(), -1);
+    batch.image_rows.insert(batch.image_rows.end(), entry.image_rows.begin(),
+                            entry.image_rows.end());
+  }
   int64_t next = request.computed + entry.rows;
   for (int32_t token : entry.draft_tokens) add(next++, token);
   batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
@@ -427,6 +446,7 @@ Batch make_batch(Plan& plan, size_t groups) {
     add_sequence(plan.entries[s], encode, s, batch);
     if (!encode) plan.entries[s].results = add_results(plan.entries[s], batch);
   }
+  if (!batch.image_rows.empty()) batch.image_rows.resize(batch.tokens.size(), -1);
   // Chunks inside prompts need no results, but the kernels require at least one result row.
   if (batch.logit_rows.empty()) {
     batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/disk_tier.h"
+#include "cache/image_store.h"
 #include "cache/kv_cache.h"
 #include "model/model.h"
 #include "scheduling/request.h"
@@ -40,6 +41,11 @@ struct PlannedRows {
   bool device_draws = false;
   // Result row of the previous step whose token is this entry's input; -1 if none.
   int32_t chosen_from = -1;
+  // [rows] rows of image features that replace the tokens' embeddings, or empty.
+  std::vector<int32_t> image_rows;
+  // For Entry::kSee: the image to compute, and its first row of image features.
+  const ImageSpan* image = nullptr;
+  int64_t image_first = 0;
 
   // Whether the entry's last row samples a token, which means that all of the request's tokens are
   // then computed.
@@ -77,9 +83,9 @@ struct SchedulerLimits {
 class Scheduler {
  public:
   // disk: the disk tier of the prefix cache; null if it is off.
-  Scheduler(const SchedulerLimits& limits, KvCache& cache, const StepBudget& budget,
-            DiskTier* disk = nullptr)
-      : limits_(limits), cache_(cache), budget_(budget), disk_(disk) {}
+  Scheduler(const SchedulerLimits& limits, KvCache& cache, ImageStore& images,
+            const StepBudget& budget, DiskTier* disk = nullptr)
+      : limits_(limits), cache_(cache), images_(images), budget_(budget), disk_(disk) {}
 
   // Plans the next step; an empty plan means that there is nothing to do.
   Plan plan(RequestQueues& queues);
@@ -104,7 +110,13 @@ class Scheduler {
     StepWork running, work;  // work of the running requests; work of all planned rows
   };
 
+  Entry entry_of(const Request& request) const;
   void choose_entry(const RequestQueues& queues);
+  // of scheduler_images.cc
+  const ImageSpan* image_to_see(const Request& request) const;
+  PlannedRows seeing(const RequestQueues& queues) const;
+  int64_t rows_with_images(const Request& request, int64_t rows) const;
+  std::vector<int32_t> use_images(const Request& request, int64_t rows);
   bool belongs(const Request& request) const;
   void admit(RequestQueues& queues, bool may_preempt, StateChanges& changes);
   bool find_room(const Request& request, bool may_preempt, RequestQueues& queues);
@@ -127,6 +139,7 @@ class Scheduler {
 
   const SchedulerLimits limits_;
   KvCache& cache_;
+  ImageStore& images_;
   const StepBudget& budget_;
   DiskTier* const disk_;
   Plan plan_;

@@ -22,7 +22,7 @@ wherry_params limited(int max_tokens) {
 struct Fixture {
   Fixture(int64_t pages, SchedulerLimits limits, bool prefix_cache = false)
       : cache(metadata(), {4 * pages, limits.max_batch, limits.max_rows, prefix_cache}),
-        scheduler(limits, cache, budget) {}
+        scheduler(limits, cache, images, budget) {}
 
   static Metadata metadata() { return FakeModel().metadata(); }
 
@@ -70,6 +70,7 @@ struct Fixture {
 
   StepBudget budget{2};
   KvCache cache;
+  ImageStore images{0};
   Scheduler scheduler;
   std::vector<std::unique_ptr<Request>> requests;
   RequestQueues queues;

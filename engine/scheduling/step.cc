@@ -39,6 +39,7 @@ void Stepper::launch(Plan& plan) {
   restore(plan);
   mask_seconds_ = 0;
   if (plan.entries.empty()) return;
+  if (plan.entry == Entry::kSee) return see(plan);
   if (plan.entry == Entry::kForward) {
     draft(plan);
     save_states(plan);
@@ -51,6 +52,14 @@ void Stepper::launch(Plan& plan) {
   plan.launch_seconds = launched - plan.launched;
   if (plan.entry == Entry::kForward) fill_masks(plan);
   mask_seconds_ = now_seconds() - launched;
+}
+
+void Stepper::see(Plan& plan) {
+  plan.launched = now_seconds();
+  for (const PlannedRows& entry : plan.entries) {
+    session_->see(*entry.image->tile, entry.image_first);
+  }
+  plan.launch_seconds = now_seconds() - plan.launched;
 }
 
 // Restores pages from disk; only a few if the step also has rows, because other requests wait for
@@ -89,7 +98,8 @@ void Stepper::save_states(const Plan& plan) {
 }
 
 // Proposes draft tokens: those that the mask forces, else those of prompt lookup, the draft model
-// or the block of multi-token prediction.
+// or the block of multi-token prediction. The last two read tokens alone, so they propose none for
+// requests with images.
 void Stepper::draft(Plan& plan) {
   std::vector<PlannedRows*> open;
   for (PlannedRows& entry : plan.entries) {
@@ -102,7 +112,8 @@ void Stepper::draft(Plan& plan) {
         entry.draft_tokens =
             request.lookup.propose(request.tokens, request.prompt_size, entry.most_drafts);
       }
-      if (entry.draft_tokens.empty() && entry.most_drafts > 0) open.push_back(&entry);
+      const bool text = request.images.empty();
+      if (entry.draft_tokens.empty() && entry.most_drafts > 0 && text) open.push_back(&entry);
     } catch (...) {
       entry.error = current_reason();
     }
@@ -207,6 +218,10 @@ bool Stepper::request_rows(const PlannedRows& entry, const Rows& rows, int64_t e
 StepResult Stepper::collect(Plan& plan) {
   StepResult result;
   if (plan.entries.empty()) return result;
+  if (plan.entry == Entry::kSee) {
+    result.outcomes.resize(plan.entries.size());
+    return result;
+  }
   const RowCounts before = sampler_.counts();
   const uint64_t bytes = session_->bytes_read();
   try {

@@ -68,6 +68,7 @@ class Stepper {
 
  private:
   void apply(const StateChanges& changes);
+  void see(Plan& plan);
   void restore(Plan& plan);
   void draft(Plan& plan);
   void run_drafter(std::vector<PlannedRows*>& entries);

@@ -15,6 +15,7 @@
 #include "scheduling/request.h"
 #include "support/error.h"
 #include "testing/fake_candidates.h"
+#include "testing/testing.h"
 
 namespace wherry {
 
@@ -68,13 +69,34 @@ std::vector<float> logits_of(const FakeOptions& options, uint64_t view, int64_t 
   return logits;
 }
 
+// Returns what stands for each row of a tile's features.
+std::vector<int32_t> features_of(const uint8_t* patches, const float* levels,
+                                 const int32_t* positions, int64_t n) {
+  uint64_t view = static_cast<uint64_t>(n);
+  for (int64_t i = 0; i < n; ++i) {
+    view = splitmix64(view, static_cast<uint64_t>(positions[i]));
+    for (int64_t j = 0; j < kFakeTower.patch; ++j) {
+      const int64_t channel = j / (kFakeTower.patch / 3);
+      const float level = levels[channel * 256 + patches[i * kFakeTower.patch + j]];
+      view = splitmix64(view, static_cast<uint64_t>(std::lround(1000 * level)));
+    }
+  }
+  std::vector<int32_t> features;
+  for (int64_t row = 0; row < n / kFakeTower.patches_per_row; ++row) {
+    const uint64_t bits = splitmix64(view, static_cast<uint64_t>(row));
+    features.push_back(-1 - static_cast<int32_t>(bits % (1u << 30)));
+  }
+  return features;
+}
+
 class FakeSession : public Session {
  public:
   FakeSession(const FakeModel& model, const SessionLimits& limits)
       : model_(model),
         limits_(limits),
         page_size_(model.metadata().page_size),
-        states_(static_cast<size_t>(limits.slots)) {
+        states_(static_cast<size_t>(limits.slots)),
+        features_(static_cast<size_t>(limits.image_rows)) {
     for (int64_t pages : limits.pages) {
       groups_.emplace_back(static_cast<size_t>(pages * page_size_));
     }
@@ -97,6 +119,20 @@ class FakeSession : public Session {
     auto flight = std::make_shared<Flight>(Flight{batch, entry, {}, {}, {}, false});
     run_later([this, flight, before] { run(*flight, before.get()); });
     flights_.push_back(flight);
+  }
+
+  void see(const ImageTile& tile, int64_t first) override {
+    require(flights_.empty(), "a tile before the last step was collected");
+    if (model_.on_see) model_.on_see(tile);
+    const auto n = static_cast<int64_t>(tile.positions.size());
+    require(tile.patches.size() == tile.positions.size() * static_cast<size_t>(kFakeTower.patch),
+            "patches");
+    require(tile.levels.size() == 3 * 256, "levels");
+    std::vector<int32_t> rows =
+        features_of(tile.patches.data(), tile.levels.data(), tile.positions.data(), n);
+    const int64_t end = first + static_cast<int64_t>(rows.size());
+    require(first >= 0 && end <= limits_.image_rows, "rows of image features");
+    run_later([this, rows, first] { std::copy(rows.begin(), rows.end(), &features_[first]); });
   }
 
   Rows collect() override {
@@ -201,6 +237,12 @@ class FakeSession : public Session {
       if (batch.chosen_from[i] < 0) continue;
       batch.tokens[i] = before->chosen.at(static_cast<size_t>(batch.chosen_from[i]));
     }
+    for (size_t i = 0; i < batch.image_rows.size(); ++i) {
+      if (batch.image_rows[i] < 0) continue;
+      const int32_t feature = features_.at(static_cast<size_t>(batch.image_rows[i]));
+      require(feature != 0, "a row of image features that no tile has");
+      batch.tokens[i] = feature;
+    }
     results_.clear();
     std::vector<std::set<int32_t>> owned(groups_.size());
     for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) write_rows(batch, s, owned);
@@ -258,6 +300,8 @@ class FakeSession : public Session {
     require(b.positions.size() == b.tokens.size(), "positions");
     require(b.sequences.size() == b.tokens.size(), "sequence ids");
     require(b.adapters.size() == b.tokens.size(), "adapters");
+    require(b.image_rows.empty() || b.image_rows.size() == b.tokens.size(), "image rows");
+    for (int32_t row : b.image_rows) require(row >= -1 && row < limits_.image_rows, "an image row");
     require(static_cast<int64_t>(b.slots.size()) == r, "slots");
     require(static_cast<int64_t>(b.source_lengths.size()) == r, "source lengths");
     require(b.query_indptr.front() == 0 && b.query_indptr.back() == n, "query_indptr's ends");
@@ -409,6 +453,7 @@ class FakeSession : public Session {
   int64_t page_size_;
   std::vector<std::vector<Slot>> groups_;
   std::vector<State> states_;
+  std::vector<int32_t> features_;  // [image rows] 0: no tile has given this row
   Truncation truncation_;
   Draw draw_;
   std::deque<std::function<void()>> later_;
@@ -442,6 +487,7 @@ Metadata metadata_of(const FakeOptions& options) {
   }
   if (options.embeds) metadata.entries.push_back(Entry::kEmbed);
   if (options.block) metadata.entries.push_back(Entry::kDraft);
+  if (options.images) metadata.image_features = 2;
   if (options.recurrent) {
     StateSpec spec;
     spec.recurrent = true;
@@ -455,6 +501,8 @@ Metadata metadata_of(const FakeOptions& options) {
 
 FakeModel::FakeModel(FakeOptions given) : options(given), metadata_(metadata_of(given)) {}
 
+TowerSpec FakeModel::tower() const { return options.images ? kFakeTower : Model::tower(); }
+
 std::unique_ptr<Session> FakeModel::open(const SessionLimits& limits) const {
   return std::make_unique<FakeSession>(*this, limits);
 }
@@ -466,6 +514,19 @@ std::vector<float> fake_logits(const FakeOptions& options, const std::vector<int
   if (options.encoder) view ^= splitmix64(view_of(source, 0), 3);
   if (options.recurrent) view ^= splitmix64(state_after(tokens), 2);
   return logits_of(options, view, static_cast<int64_t>(tokens.size()));
+}
+
+std::vector<int32_t> with_fake_features(const std::vector<int32_t>& prompt,
+                                        const wherry_params& params) {
+  std::vector<int32_t> text = prompt;
+  for (size_t i = 0; i < params.n_images; ++i) {
+    const wherry_image& image = params.images[i];
+    std::vector<int32_t> rows = features_of(image.patches, image.levels, image.positions,
+                                            static_cast<int64_t>(image.n_patches));
+    CHECK_EQ(rows.size(), image.rows);
+    std::copy(rows.begin(), rows.end(), text.begin() + static_cast<int64_t>(image.first));
+  }
+  return text;
 }
 
 std::vector<float> fake_embedding(const FakeOptions&, const std::vector<int32_t>& tokens) {
@@ -483,7 +544,8 @@ std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<i
   StandardSampler sampler;
   std::vector<int32_t> output;
   for (wherry_finish finish = WHERRY_RUNNING; finish == WHERRY_RUNNING;) {
-    std::vector<float> logits = fake_logits(options, request.tokens, request.source);
+    std::vector<float> logits =
+        fake_logits(options, with_fake_features(request.tokens, params), request.source);
     const uint32_t* mask = request.mask ? request.mask->bits() : nullptr;
     Sample sample = sampler.sample(request.sampling(), logits.data(), options.vocab, mask);
     output.push_back(sample.token);

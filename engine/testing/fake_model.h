@@ -28,6 +28,7 @@ struct FakeOptions {
   bool block = false;          // true if the model has a block of multi-token prediction
   bool encoder = false;        // true if the model has an encoder, with a cross group
   bool embeds = false;         // true if the model also has the entry `embed`
+  bool images = false;         // true if the model takes images
   bool bidirectional = false;  // the model only has `embed`, of a whole sequence in one step
   uint64_t seed = 0;           // other values give another model with the same vocabulary
   bool asynchronous = false;   // true if the fake device computes as late as allowed
@@ -48,11 +49,14 @@ class FakeModel : public Model {
   explicit FakeModel(FakeOptions options = {});
   const Metadata& metadata() const override { return metadata_; }
   uint64_t identity() const override { return options.seed; }
+  TowerSpec tower() const override;
   std::unique_ptr<Session> open(const SessionLimits& limits) const override;
 
   const FakeOptions options;
   // Callback of launch with each batch; may throw, or block.
   std::function<void(const Batch&)> on_launch;
+  // Callback of see with each tile; may throw, or block.
+  std::function<void(const ImageTile&)> on_see;
   // Callback with the logits of each row and the number of tokens before it.
   std::function<void(float* row, int64_t tokens)> on_logits;
   // Least time of a launch of kForward; the block of multi-token prediction takes none.
@@ -62,6 +66,13 @@ class FakeModel : public Model {
   Metadata metadata_;
 };
 
+constexpr TowerSpec kFakeTower{12, 2};
+
+// Returns a prompt as the layers see it: negative numbers, which depend on all of the tile, are in
+// the place of image rows.
+std::vector<int32_t> with_fake_features(const std::vector<int32_t>& prompt,
+                                        const wherry_params& params);
+
 // Returns the logits after `tokens` (and a source, for models that read one), [vocab].
 std::vector<float> fake_logits(const FakeOptions& options, const std::vector<int32_t>& tokens,
                                const std::vector<int32_t>& source = {});
@@ -69,9 +80,9 @@ std::vector<float> fake_logits(const FakeOptions& options, const std::vector<int
 constexpr int64_t kFakeEmbedding = 3;  // elements of an embedding
 std::vector<float> fake_embedding(const FakeOptions& options, const std::vector<int32_t>& tokens);
 
-// Returns the expected output of a request: samples fake_logits token by token with
-// StandardSampler, without an engine, until WHERRY_STOP or WHERRY_LENGTH. Takes ownership of the
-// mask, if there is one.
+// Returns the expected output of a request, with its images: samples fake_logits token by token
+// with StandardSampler, without an engine, until WHERRY_STOP or WHERRY_LENGTH. Takes ownership of
+// the mask, if there is one.
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
                                  const wherry_params& params, int64_t context);
 

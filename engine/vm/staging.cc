@@ -44,6 +44,12 @@ ffi::Tensor part_of(const ffi::Tensor& tensor, int64_t i) {
                            ffi::ShapeView(strides.data(), strides.size()), i * strides[0]);
 }
 
+ffi::Tensor rows_of(const ffi::Tensor& tensor, int64_t first, int64_t rows) {
+  const int64_t shape[] = {rows, tensor.size(1)}, strides[] = {tensor.size(1), 1};
+  return tensor.as_strided(ffi::ShapeView(shape, 2), ffi::ShapeView(strides, 2),
+                           first * strides[0]);
+}
+
 ffi::Tensor element_of(const ffi::Tensor& tensor, int64_t i) {
   const int64_t one = 1;
   return tensor.as_strided(ffi::ShapeView(&one, 1), ffi::ShapeView(&one, 1), i);

@@ -41,6 +41,9 @@ void copy_tensor(const ffi::Tensor& from, const ffi::Tensor& to);
 // Returns element `i` of the first axis, as a tensor [1, ...] over the same memory.
 ffi::Tensor part_of(const ffi::Tensor& tensor, int64_t i);
 
+// Returns rows `first` to `first` + `rows` of a compact tensor [n, d], over the same memory.
+ffi::Tensor rows_of(const ffi::Tensor& tensor, int64_t first, int64_t rows);
+
 // Returns element `i` of a compact tensor, counted through all axes, as a tensor [1] over the same
 // memory.
 ffi::Tensor element_of(const ffi::Tensor& tensor, int64_t i);

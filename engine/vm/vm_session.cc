@@ -13,6 +13,7 @@
 #include "vm/staging.h"
 #include "vm/step_arrays.h"
 #include "vm/threads.h"
+#include "vm/tower.h"
 #include "vm/virtual_machine.h"
 #include "vm/vm_candidates.h"
 
@@ -59,10 +60,16 @@ class VmSession : public Session {
         state_.push_back({&spec, allocate(shape, spec.dtype, shared_->device)});
       }
     }
+    if (metadata.image_features > 0) {
+      const int64_t rows = std::max<int64_t>(1, limits.image_rows);
+      image_features_ =
+          allocate({rows, metadata.image_features}, {kDLFloat, 32, 1}, shared_->device);
+    }
     open_copies();  // works, because the allocations above made the device's context current
-    // The arrays of the batch are the first arguments and change in each step; state and parameters
-    // never do.
+    // The arrays of the batch are the first arguments and change in each step; image features,
+    // state and parameters never do.
     arguments_.resize(arrays_.size());
+    if (image_features_.defined()) arguments_.emplace_back(image_features_);
     for (const State& state : state_) arguments_.emplace_back(state.tensor);
     arguments_.insert(arguments_.end(), shared_->params.begin(), shared_->params.end());
   }
@@ -92,6 +99,16 @@ class VmSession : public Session {
       }
     }
     flights_.push_back(std::move(flight));
+  }
+
+  void see(const ImageTile& tile, int64_t first) override {
+    if (!shared_->tower) throw Error(WHERRY_INTERNAL, "the model was loaded without its tower");
+    {
+      const ffi::Tensor features = shared_->tower->see(tile);
+      copy_tensor(features, rows_of(image_features_, first, features.size(0)));
+    }
+    // The tower's buffers are large, and no other step has buffers of their sizes.
+    if (is_host(shared_->device)) release_pooled_memory();
   }
 
   Rows collect() override {
@@ -152,9 +169,15 @@ class VmSession : public Session {
       copy_tensor(part_of(layer, from), part_of(layer, to));
   }
 
-  void trim(const std::vector<std::vector<int32_t>>& free_pages) override {
+  void trim(const std::vector<std::vector<int32_t>>& free_pages,
+            const std::vector<std::pair<int64_t, int64_t>>& free_rows) override {
     release_pooled_memory();
     if (!is_host(shared_->device)) return;
+    const auto row = static_cast<size_t>(shared_->metadata.image_features) * sizeof(float);
+    for (const auto& [first, rows] : free_rows) {
+      return_memory(image_features_, static_cast<size_t>(first) * row,
+                    static_cast<size_t>(rows) * row);
+    }
     for (size_t group = 0; group < free_pages.size(); ++group) {
       std::vector<int32_t> pages = free_pages[group];
       std::sort(pages.begin(), pages.end());
@@ -385,6 +408,7 @@ class VmSession : public Session {
   std::vector<std::pair<Entry, ffi::Function>> entries_;
   StepArrays arrays_;
   std::vector<State> state_;
+  ffi::Tensor image_features_;           // [rows, d]; undefined if the model takes no images
   std::vector<ffi::AnyView> arguments_;  // arguments of an entry, in the library's order
   AllocatorTrimmer trimmer_;
   std::optional<VmCandidates> candidates_;

@@ -12,15 +12,18 @@
 
 namespace wherry {
 
+class Tower;
+
 // What all sessions of one model share: executable, parameters and options.
 struct VmShared {
   Metadata metadata;
   ffi::Function executable;  // the result of open_executable()
   ffi::Array<ffi::Tensor> params;
   DLDevice device{kDLCPU, 0};
-  int threads = 1;        // number of threads that run kernels
-  bool graphs = true;     // whether to use CUDA graphs
-  uint64_t identity = 0;  // hash of library and weights; see Model
+  int threads = 1;               // number of threads that run kernels
+  bool graphs = true;            // whether to use CUDA graphs
+  uint64_t identity = 0;         // hash of library and weights; see Model
+  std::shared_ptr<Tower> tower;  // null if the model was loaded without one
 };
 
 // Opens a session with its own VM; allocates the state and the staging tensors.
