@@ -52,7 +52,7 @@ def user(*content) -> dict:
     return {"role": "user", "content": list(content)}
 
 
-def asked(engine, *messages, **fields):
+def prompted(engine, *messages, **fields):
     """The prompt as text, and its spans; the prompt's tokens are those of the text."""
     answer = engine.chat.completions.create(messages=list(messages), **fields)
     core, tokenizer = core_of(engine.loaded), engine.loaded.tokenizer
@@ -71,7 +71,7 @@ def places(engine, prompt) -> list[int]:
 @pytest.mark.parametrize("template", [LISTS, BOTH], ids=["lists", "both"])
 def test_one_image(seeing, template):
     engine = seeing(template)
-    written, prompt, spans = asked(engine, user(part(64, 64), text("What is it?")))
+    written, prompt, spans = prompted(engine, user(part(64, 64), text("What is it?")))
     question = f"{shown(*SQUARE)}What is it?"
     if template is LISTS:
         assert written == f"<|im_start|>User:{question}<end_of_utterance>\nAssistant:"
@@ -89,7 +89,7 @@ def test_one_image(seeing, template):
 def test_an_image_that_is_not_split(seeing):
     processor = SETTINGS["processor"] | {"size": {"longest_edge": 32}, "do_image_splitting": False}
     engine = seeing(vision=SETTINGS | {"processor": processor})
-    written, _, spans = asked(engine, user(part(32, 32)))
+    written, _, spans = prompted(engine, user(part(32, 32)))
     assert written == f"<|user|>{shown(0, 0)}<|assistant|>"
     (span,) = spans
     assert span.positions[6] == 6  # the third of the second row: by channel, then row, then column
@@ -101,7 +101,7 @@ def test_three_images_with_text_between(seeing):
     engine = seeing(LISTS)
     first, second = part(64, 64, 1), part(64, 32, 2)
     content = [text("A: "), first, text(" B: "), second, text(" again "), first, text("Same?")]
-    written, prompt, spans = asked(engine, user(*content))
+    written, prompt, spans = prompted(engine, user(*content))
     assert written == (
         f"<|im_start|>User: A: {shown(*SQUARE)} B: {shown(*WIDE)} again {shown(*SQUARE)}Same?"
         "<end_of_utterance>\nAssistant:"
@@ -118,14 +118,14 @@ def test_a_turn_of_text_after_an_image(seeing):
         {"role": "assistant", "content": "Noise."},
         {"role": "user", "content": "Why?"},
     ]
-    written, prompt, spans = asked(engine := seeing(LISTS), *history)
+    written, prompt, spans = prompted(engine := seeing(LISTS), *history)
     assert written == (
         f"<|im_start|>System: Be brief.<end_of_utterance>\nUser:{shown(*WIDE)}What?"
         "<end_of_utterance>\nAssistant: Noise.<end_of_utterance>\nUser: Why?<end_of_utterance>\n"
         "Assistant:"
     )
     assert [span.first + i for span in spans for i in range(ROWS)] == places(engine, prompt)
-    written, _, spans = asked(engine, *history[2:])
+    written, _, spans = prompted(engine, *history[2:])
     assert "Why?" in written and not spans
 
 
@@ -135,7 +135,7 @@ def test_a_typed_placeholder_is_text(seeing, template):
     engine = seeing(template)
     typed = [text("<image> <ima"), text(f"ge> {FAKE}"), part(64, 32), text("<image><image>")]
     system = {"role": "system", "content": "Not <image>."}
-    written, prompt, spans = asked(engine, system, user(*typed))
+    written, prompt, spans = prompted(engine, system, user(*typed))
     content = f"<image> <image> {FAKE}{shown(*WIDE)}<image><image>"
     assert content in written and "Not <image>." in written
     at = places(engine, prompt)
@@ -145,15 +145,15 @@ def test_a_typed_placeholder_is_text(seeing, template):
 
 def test_a_typed_placeholder_elsewhere(seeing):
     tools = [{"type": "function", "function": {"name": "f", "description": "of <image>"}}]
-    _, prompt, spans = asked(engine := seeing(), user(part(64, 32)), tools=tools)
+    _, prompt, spans = prompted(engine := seeing(), user(part(64, 32)), tools=tools)
     assert [s.first for s in spans] == places(engine, prompt)[1::ROWS]
-    assert asked(engine, user(text("<image>")))[2] == []
+    assert prompted(engine, user(text("<image>")))[2] == []
 
 
 @pytest.mark.parametrize("template", ["", "<image><image>"])
 def test_a_template_with_another_number_of_places(seeing, template):
     with pytest.raises(RequestError, match=r"writes \d places for the 1 images") as e:
-        asked(seeing(BOTH.replace("<image>", template)), user(part(8, 8), text("x")))
+        prompted(seeing(BOTH.replace("<image>", template)), user(part(8, 8), text("x")))
     assert (e.value.code, e.value.param) == ("chat_template", "messages")
 
 
@@ -181,7 +181,7 @@ PNG = url_of(file_of(picture(4, 4)))
 )
 def test_what_is_no_image_is_refused_with_its_place(seeing, url, reason, code):
     with pytest.raises(RequestError, match=reason) as e:
-        asked(seeing(), user({"type": "image_url", "image_url": {"url": url}}))
+        prompted(seeing(), user({"type": "image_url", "image_url": {"url": url}}))
     assert (e.value.param, e.value.code) == (PLACE, code)
     assert len(str(e.value)) < 300
 
@@ -202,7 +202,7 @@ def test_what_is_no_image_is_refused_with_its_place(seeing, url, reason, code):
 )  # fmt: skip
 def test_what_has_another_shape_is_refused(seeing, message, param, reason):
     with pytest.raises(RequestError, match=reason) as e:
-        asked(seeing(), message)
+        prompted(seeing(), message)
     at = 32 if "32" in reason else 0
     assert e.value.param == f"messages[0].content[{at}].{param}".rstrip(".")
 
@@ -211,18 +211,18 @@ def test_base64_of_mail_and_without_padding(seeing):
     file = file_of(picture(64, 32))
     broken = url_of(file)[:80] + "\r\n" + url_of(file)[80:].rstrip("=")
     same = [{"type": "image_url", "image_url": {"url": u}} for u in (url_of(file), broken)]
-    spans = asked(seeing(), user(*same))[2]
+    spans = prompted(seeing(), user(*same))[2]
     assert [s.digest for s in spans[:3]] == [s.digest for s in spans[3:]]
 
 
 def test_all_choices_get_the_images(seeing):
     engine = seeing()
-    asked(engine, user(part(64, 64)), n=3)
+    prompted(engine, user(part(64, 64)), n=3)
     one, *rest = core_of(engine.loaded).spans
     assert len(rest) == 2 and len(one) == 5 and all(spans == one for spans in rest)
 
 
-def test_a_detail_is_told_to_have_no_effect(seeing):
+def test_a_detail_has_no_effect_and_is_listed(seeing):
     from wherry.runtime.host.request import HostRequest
     from wherry.runtime.host.sinks import BlockingSink
 
@@ -237,27 +237,27 @@ def test_a_detail_is_told_to_have_no_effect(seeing):
 def test_images_count_for_the_context(seeing):
     engine = seeing(context=64)
     with pytest.raises(RequestError, match="maximum context length is 64") as e:
-        asked(engine, user(*[part(64, 64)] * 9))
+        prompted(engine, user(*[part(64, 64)] * 9))
     assert e.value.code == "context_length_exceeded"
     old, new = user(part(64, 64, 1), text("old")), user(part(64, 64, 2), text("new"))
     history = [old, {"role": "assistant", "content": "Yes."}, new]
     with pytest.raises(RequestError, match="truncation"):
-        asked(engine, *history)
-    written, _, spans = asked(engine, *history, truncation="auto")
+        prompted(engine, *history)
+    written, _, spans = prompted(engine, *history, truncation="auto")
     assert "old" not in written
-    assert spans == asked(engine, new)[2]
+    assert spans == prompted(engine, new)[2]
 
 
 def test_tokens_of_a_chat(seeing):
     engine = seeing()
-    _, prompt, _ = asked(engine, message := user(part(64, 64), text("What?")))
+    _, prompt, _ = prompted(engine, message := user(part(64, 64), text("What?")))
     assert engine.loaded.prompt({"messages": [message]}, Caller()) == prompt
 
 
 def test_a_continued_message(seeing):
     engine = seeing(LISTS)
     said = {"role": "assistant", "content": "It is <image>"}
-    written, _, spans = asked(engine, user(part(64, 32)), said, continue_final_message=True)
+    written, _, spans = prompted(engine, user(part(64, 32)), said, continue_final_message=True)
     assert written.endswith("Assistant: It is <image>") and len(spans) == 3
 
 
@@ -300,7 +300,7 @@ def test_other_paths(seeing):
     engine, source = seeing(), {"type": "base64", "media_type": "image/png"}
     client = TestClient(create_app(engine), base_url="http://localhost")
     messages = [user(part(64, 64), text("What?"))]
-    _, prompt, _ = asked(engine, *messages)
+    _, prompt, _ = prompted(engine, *messages)
     assert client.post("/tokenize", json={"messages": messages}).json()["count"] == len(prompt)
     data = PNG.partition(",")[2]
     for path, body in (

@@ -56,6 +56,7 @@ SETTINGS = {
 }
 FAKE, GLOBAL = "<fake_token_around_image>", "<global-img>"
 _TILES = [f"<row_{r}_col_{c}>" for r in (1, 2) for c in (1, 2)]
+SPECIALS = ["<image>", FAKE, GLOBAL, *_TILES, "<|im_start|>", "<end_of_utterance>"]
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,7 @@ def _copied(span) -> Span:
 def make_seeing(template: str = BOTH, *, vision=SETTINGS, context: int = 512) -> LoadedModel:
     """A model that reads images and says "Yes."."""
     backend = small_tokenizers.byte_level()
-    names = ["<image>", FAKE, GLOBAL, *_TILES, "<|im_start|>", "<end_of_utterance>"]
-    backend.add_special_tokens([AddedToken(name, special=True) for name in names])
+    backend.add_special_tokens([AddedToken(name, special=True) for name in SPECIALS])
     tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
     core = SeeingCore(
         saying(tokenizer.encode("Yes."), backend.token_to_id("</s>")), context=context
