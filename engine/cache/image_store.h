@@ -46,7 +46,7 @@ class ImageStore {
     uint64_t used;  // time of the last use, by the store's clock
   };
 
-  const int64_t rows_;
+  int64_t rows_;
   std::map<int32_t, Tile> tiles_;      // by name
   std::map<int64_t, int32_t> places_;  // names by first row
   uint64_t clock_ = 0;

@@ -251,6 +251,18 @@ TEST(more_images_than_the_store_has_rows) {
   CHECK(bench.seen >= 7);
 }
 
+TEST(an_image_that_is_in_use_stays) {
+  Bench bench(R"({"max_batch": 3, "prefill_chunk": 3, "image_rows": 16})");
+  std::vector<Prompt> prompts(3);
+  for (uint8_t id = 0; id < 3; ++id) {
+    prompts[id].image(id, 8).text(1, 1);
+    bench.add(id, prompts[id]);
+  }
+  bench.run();
+  for (uint8_t id = 0; id < 3; ++id) bench.check(id, prompts[id]);
+  CHECK_EQ(bench.seen, 3);
+}
+
 // The younger request's image lies where the older one's would need to be.
 TEST(the_first_request_takes_the_room_of_younger_ones) {
   Bench bench(R"({"max_batch": 2, "prefill_chunk": 2, "image_rows": 8})");

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "testing/fake_images.h"
 #include "testing/testing.h"
 
 namespace wherry {
@@ -77,6 +78,41 @@ TEST(a_stop_id_wins_over_the_length) {
   Request other(2, {7}, params, 10, 100);
   CHECK_EQ(other.append(3), WHERRY_RUNNING);
   CHECK_EQ(other.append(3), WHERRY_LENGTH);
+}
+
+TEST(names_of_images_stand_in_the_place_of_their_tokens) {
+  std::vector<int32_t> prompt{1, 2};
+  FakeImages images;
+  images.append(prompt, 3, 1);
+  prompt.push_back(3);
+  images.append(prompt, 2, 2);
+  images.append(prompt, 3, 1);
+  wherry_params params;
+  wherry_params_init(&params);
+  images.set(params);
+  Request request(1, prompt, params, 100, 100);
+  CHECK(request.keys() == prompt);
+  CHECK_EQ(request.text_size(), INT64_MAX);
+  request.images = image_spans(params);
+  ImageNames names;
+  request.name_images(names);
+  CHECK_EQ(request.text_size(), 2);
+  const int32_t a = request.images[0].name, b = request.images[1].name;
+  CHECK(a < 0 && b < 0 && a != b);
+  CHECK((request.keys() == std::vector<int32_t>{1, 2, a, a, a, 3, b, b, a, a, a}));
+  CHECK(request.images[0].tile == request.images[2].tile);
+  request.append(9);
+  CHECK_EQ(request.keys().back(), 9);
+  CHECK(request.tokens[2] == kFakePlaceholder && request.tokens.size() == request.keys().size());
+  const int64_t next[] = {-1, -1, 0, 0, 0, -1, 1, 1, 2, 2, 2, -1};  // the image of each row
+  for (int64_t i = 0; i < 12; ++i) {
+    request.computed = i;
+    const ImageSpan* image = next[i] < 0 ? nullptr : &request.images[static_cast<size_t>(next[i])];
+    CHECK(request.next_image() == image);
+  }
+  CHECK(request.image_from(0) == &request.images[0]);
+  CHECK(request.image_from(5) == &request.images[1]);
+  CHECK(request.image_from(11) == nullptr);
 }
 
 }  // namespace

@@ -109,6 +109,42 @@ TEST(the_arguments_of_a_mixed_batch) {
   CHECK((second.logit_rows == Ints{0, 4}));
 }
 
+TEST(the_rows_of_images_in_a_mixed_batch) {
+  Fixture f(100, limits(4, 12));
+  f.images = ImageStore(20);
+  Request& text = f.add(2, 300, 10);
+  Request& request = f.add(9, 700, 10);
+  request.images.resize(2);
+  request.images[0].first = 1, request.images[0].rows = 3;
+  request.images[1].first = 6, request.images[1].rows = 2;
+  ImageNames names;
+  request.images[1].digest[0] = 1;
+  request.name_images(names);
+  Plan plan = f.plan();  // before the first image
+  CHECK((f.batch(plan).tokens == Ints{300, 301, 700}));
+  CHECK(f.batch(plan).image_rows.empty());
+  f.accept(plan);
+  plan = f.plan();
+  CHECK(plan.entry == Entry::kSee);
+  CHECK_EQ(plan.entries.size(), 1u);
+  CHECK(plan.entries[0].image == &request.images[0]);
+  CHECK_EQ(plan.entries[0].image_first, 0);
+  f.images.complete(request.images[0].name);
+  f.rows_cost_nothing();
+  plan = f.plan();  // the image, and the text before the next one
+  CHECK(plan.entry == Entry::kForward);
+  Batch batch = f.batch(plan);
+  CHECK((batch.tokens == Ints{7, 701, 702, 703, 704, 705}));
+  CHECK((batch.image_rows == Ints{-1, 0, 1, 2, -1, -1}));
+  f.accept(plan);
+  plan = f.plan();
+  CHECK(plan.entry == Entry::kSee);
+  f.images.complete(request.images[1].name);
+  f.finish(text);
+  plan = f.plan();
+  CHECK((f.batch(plan).image_rows == Ints{3, 4, -1}));
+}
+
 TEST(a_chunk_inside_a_prompt_still_asks_for_one_row) {
   Fixture f(100, limits(4, 4));
   f.add(9, 0, 1);
