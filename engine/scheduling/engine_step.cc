@@ -252,6 +252,8 @@ void Engine::accept(StepResult& result, double seconds) {
   }
   const bool sees = plan_.entry == Entry::kSee;
   const bool timed = plan_.entry == Entry::kForward && !after_see_;
+  // A device computes an image until the step after it, whose time includes the image's.
+  if (sees || after_see_) budget_.record_image(seconds);
   after_see_ = sees && stepper_.session().asynchronous();
   if (timed) budget_.record(work, seconds);
   for (size_t i = 0; i < plan_.entries.size(); ++i) {

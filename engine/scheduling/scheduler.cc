@@ -118,11 +118,17 @@ Entry Scheduler::entry_of(const Request& request) const {
 
 // Chooses the kind of the step in round robin among those with requests. There is no step for an
 // image that has no room: the requests before it, whose images are in its place, have steps then.
+// There is none either while running requests have not had their share of the time.
 void Scheduler::choose_entry(const RequestQueues& queues) {
   bool there[kStepKinds] = {};
   for (const Request* request : queues.active) there[static_cast<int>(entry_of(*request))] = true;
   bool& sees = there[static_cast<int>(Entry::kSee)];
   sees = sees && seeing(queues).request != nullptr;
+  const auto running = std::count_if(
+      queues.active.begin(), queues.active.end(),
+      [](const Request* request) { return request->state == RequestState::kRunning; });
+  const auto prompts = static_cast<int64_t>(queues.active.size()) - running;
+  sees = sees && budget_.may_see(running, prompts);
   int last = static_cast<int>(last_);
   for (int i = 1; i <= kStepKinds; ++i) {
     int next = (last + i) % kStepKinds;

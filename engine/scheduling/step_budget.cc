@@ -11,7 +11,8 @@ constexpr double kMostMargin = 0.97;  // share of the allowed time to use if ste
 constexpr double kDeviations = 2;     // number of mean deviations to allow for
 // If a prediction exceeds the allowed time by this factor, larger numbers of rows cannot fit.
 constexpr double kFar = 1.5;
-constexpr double kOldDraft = 0.75;  // share of the old value in the moving average of draft times
+constexpr double kOldDraft = 0.75;   // share of the old value in the moving average of draft times
+constexpr double kLeastPart = 0.05;  // of the time, for images, whatever max_slowdown is
 constexpr double kCostUnknown = 0.1;
 constexpr int64_t kFirstRows = 64;  // prefill rows allowed before any step was timed
 constexpr int64_t kLeastRows = 8;   // least prefill rows in a step without other rows
@@ -27,8 +28,7 @@ int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, i
   const int64_t least = std::min<int64_t>(work.rows == running.rows ? 1 : 0, most);
   most = std::max(least, rows_in_time(work, position, most));
   if (running.rows == 0) return most;
-  const double share = static_cast<double>(prompts) / static_cast<double>(running.rows);
-  const double allowed = (1 + (max_slowdown_ - 1) * std::max(1.0, share)) * margin();
+  const double allowed = (1 + part_of_others(running.rows, prompts)) * margin();
   int64_t fit = least;
   for (int64_t rows = 1; rows <= most; ++rows) {
     StepWork with = work;
@@ -38,6 +38,23 @@ int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, i
     if (slowdown <= allowed) fit = rows;
   }
   return fit;
+}
+
+// Returns what others may take of the time of running requests, as a part of that time.
+double StepBudget::part_of_others(int64_t running, int64_t prompts) const {
+  const double share = static_cast<double>(prompts) / static_cast<double>(running);
+  return (max_slowdown_ - 1) * std::max(1.0, share);
+}
+
+void StepBudget::record_image(double seconds) {
+  image_seconds_ = seconds;
+  seconds_since_image_ = 0;
+}
+
+bool StepBudget::may_see(int64_t running, int64_t prompts) const {
+  if (running == 0) return true;
+  const double part = std::max(kLeastPart, part_of_others(running, prompts));
+  return image_seconds_ <= part * seconds_since_image_;
 }
 
 double StepBudget::margin() const {
@@ -68,6 +85,7 @@ int64_t StepBudget::rows_in_time(const StepWork& work, int64_t position, int64_t
 void StepBudget::record(const StepWork& work, double seconds) {
   most_rows_ = std::max(most_rows_, work.rows);
   time_.record(work, seconds);
+  seconds_since_image_ += seconds;
 }
 
 void StepBudget::record_draft(double seconds) {

@@ -31,6 +31,12 @@ class StepBudget {
   int64_t prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
                       int64_t position, int64_t most) const;
 
+  // Records the seconds of a step that computed features of an image.
+  void record_image(double seconds);
+  // Whether an image may be computed while `running` requests run and `prompts` wait: since the
+  // last one, steps of running requests took their share of the time, by the same rule as prompts.
+  bool may_see(int64_t running, int64_t prompts) const;
+
   // Records the seconds of one draft-model step.
   void record_draft(double seconds);
 
@@ -38,13 +44,16 @@ class StepBudget {
   DraftCost draft_cost(const StepWork& running) const;
 
  private:
+  double part_of_others(int64_t running, int64_t prompts) const;
   double margin() const;  // share of the allowed time to use
   int64_t rows_in_time(const StepWork& work, int64_t position, int64_t most) const;
 
   double max_slowdown_;
   double max_seconds_;
   StepTime time_;
-  int64_t most_rows_ = 0;     // largest number of rows in a recorded step
+  int64_t most_rows_ = 0;           // largest number of rows in a recorded step
+  double image_seconds_ = 0;        // of the last step that computed an image
+  double seconds_since_image_ = 0;  // of the steps recorded since
   double draft_seconds_ = 0;  // mean seconds of a draft-model step; 0 if there is no draft model
 };
 

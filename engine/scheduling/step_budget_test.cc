@@ -292,5 +292,31 @@ TEST(what_a_draft_token_costs) {
   CHECK(budget.draft_cost(running).draft > 0.099 && budget.draft_cost(running).draft < 0.101);
 }
 
+TEST(images_leave_running_requests_their_share) {
+  StepWork work;
+  work.add(10, 1);
+  StepBudget budget(kSlowdown);
+  CHECK(budget.may_see(1, 1));
+  budget.record_image(2);
+  CHECK(budget.may_see(0, 1));  // nobody runs
+  CHECK(!budget.may_see(1, 1));
+  for (int i = 0; i < 15; ++i) budget.record(work, 0.125);
+  CHECK(!budget.may_see(1, 1));
+  CHECK(budget.may_see(1, 2));  // more prompts wait than requests run
+  budget.record(work, 0.125);
+  CHECK(budget.may_see(1, 1));
+  budget.record_image(1);
+  CHECK(!budget.may_see(1, 1));
+}
+
+TEST(images_are_computed_without_any_slowdown) {
+  StepWork work;
+  work.add(10, 1);
+  StepBudget budget(1);
+  budget.record_image(1);
+  for (int i = 0; i < 21; ++i) budget.record(work, 1);
+  CHECK(budget.may_see(4, 1));
+}
+
 }  // namespace
 }  // namespace wherry
