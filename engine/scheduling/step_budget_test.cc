@@ -298,7 +298,7 @@ TEST(images_leave_running_requests_their_share) {
   StepBudget budget(kSlowdown);
   CHECK(budget.may_see(1, 1));
   budget.record_image(2);
-  CHECK(budget.may_see(0, 1));  // nobody runs
+  CHECK(budget.may_see(0, 1));  // no request runs
   CHECK(!budget.may_see(1, 1));
   for (int i = 0; i < 15; ++i) budget.record(work, 0.125);
   CHECK(!budget.may_see(1, 1));
