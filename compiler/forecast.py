@@ -31,7 +31,7 @@ from .choices import ArtifactArguments, ArtifactSpec
 from .draft_head import joined
 from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
-from .library.export import DeviceTraits, exact_parameters, export, parameters
+from .library.export import ProgramTraits, exact_parameters, export, parameters
 from .library.memory import declared
 from .load import Described, describe
 from .model_folder import model_folder
@@ -114,13 +114,13 @@ def _forecast(model: str, folder: ModelFolder, choice: ArtifactSpec) -> Forecast
         dtype=preset.dtype,
         kv_dtype=preset.kv_dtype,
         entries=described.entries,
-        traits=DeviceTraits(
+        traits=ProgramTraits(
             latents_once=preset.latents_once,
             cache_words=preset.cache_words,
             most_bytes=preset.binding_bytes,
+            features=tower.shape.features if tower else 0,
         ),
         own=encoding.own,
-        features=tower.shape.features if tower else 0,
     )
     planned = [
         build_library(
@@ -128,8 +128,6 @@ def _forecast(model: str, folder: ModelFolder, choice: ArtifactSpec) -> Forecast
             level,
             deployment,
             None,
-            name=described.arch.name,
-            vocab_size=described.config.vocab_size,
         )
         for level in (preset, *preset.variants)
     ]

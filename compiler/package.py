@@ -37,7 +37,7 @@ from . import web_llm_chat
 from .checkpoint.folder import ModelFolder
 from .library import web_llm
 from .library.build import Deployment
-from .library.export import DeviceTraits, export, export_tower, reads_source
+from .library.export import ProgramTraits, export, export_tower, reads_source
 from .library.memory import declared
 from .library.variants import Libraries, build_libraries
 from .load import Described
@@ -102,14 +102,14 @@ def package(
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
             entries=web_llm.entries(described.entries) if target.interface else described.entries,
-            traits=DeviceTraits(
+            traits=ProgramTraits(
                 # WebLLM's interface has its own KV cache, without this layout.
                 latents_once=target.latents_once and target.interface is None,
                 cache_words=target.cache_words,
                 most_bytes=target.binding_bytes,
+                features=tower.shape.features if tower else 0,
             ),
             own=compilation.own,
-            features=tower.shape.features if tower else 0,
         )
         report("", "export", program.mod)
         built = build_libraries(
@@ -119,8 +119,6 @@ def package(
             deployment,
             report,
             compilation.linked,
-            name=described.arch.name,
-            vocab_size=described.config.vocab_size,
         )
         seeing = _build_tower(making, tower, compilation, report) if tower else None
         library_files = (*built.files, *(seeing.files if seeing else ()))
@@ -161,7 +159,7 @@ def _build_tower(
         tower.config,
         floats_of(compilation.scheme),
         dtype=target.dtype,
-        traits=DeviceTraits(most_bytes=target.binding_bytes),
+        traits=ProgramTraits(most_bytes=target.binding_bytes),
     )
     report(TOWER, "export", program.mod)
     return build_libraries(
@@ -171,8 +169,6 @@ def _build_tower(
         compilation.deployment,
         report,
         f"{compilation.linked}{TOWER}_",
-        name=tower.tower.name,
-        vocab_size=0,
         stem=TOWER,
     )
 

@@ -88,7 +88,7 @@ def run(
     """
     with (
         _captured_by(linear),  # before the virtual machine, which looks the function up once
-        _compiled(captured.program, described, scheme, texts) as vm,
+        _compiled(captured.program, scheme, texts) as vm,
     ):
         metadata = json.loads(str(vm["_metadata"]()))
         inputs = _inputs(metadata, texts)
@@ -126,7 +126,7 @@ def _captured_by(linear: Linear) -> Iterator[None]:
 
 @contextmanager
 def _compiled(
-    program: ExportedProgram, described: Described, scheme: Scheme, texts: Sequence[Sequence[int]]
+    program: ExportedProgram, scheme: Scheme, texts: Sequence[Sequence[int]]
 ) -> Iterator[Any]:
     """Compile the program for this machine's CPU and these texts; yield its virtual machine."""
     total = sum(map(len, texts))
@@ -144,8 +144,6 @@ def _compiled(
             target,
             deployment,
             library,
-            name=described.arch.name,
-            vocab_size=described.config.vocab_size,
         )
         yield relax.VirtualMachine(open_library(library), tvm.cpu())
 

@@ -100,8 +100,6 @@ def build_library(
     deployment: Deployment,
     out: Path | None,
     *,
-    name: str,
-    vocab_size: int,
     symbols: str | None = None,
     on_phase: OnPhase = lambda phase, mod: None,
 ) -> Library:
@@ -113,8 +111,6 @@ def build_library(
         deployment: limits of the memory plan.
         out: path of the library; its folder exists. None: stop after the last phase, without any
             requirements.
-        name: the architecture's, for the metadata.
-        vocab_size: number of logits.
         symbols: prefix by which a program finds the library that is linked into it; None: it is
             loaded from a file.
         on_phase: called with the module after each phase.
@@ -127,6 +123,7 @@ def build_library(
         requirements = target.toolchain.requirements() if target.toolchain else ()
         links = out.suffix == ".so" and target.linker is None
         require(target.name, (*requirements, *([_linker()] if links else [])))
+    vocab_size = program.vocab_size
     inputs = PipelineInputs(
         quantization=program.quantization,
         cache=program.cache,
@@ -137,7 +134,7 @@ def build_library(
         entries=program.entries,
         narrow=target.activations == "float16",
     )
-    metadata = _metadata(program, deployment, name, vocab_size)
+    metadata = _metadata(program, deployment)
 
     def with_metadata(mod: IRModule) -> IRModule:
         metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
@@ -209,14 +206,12 @@ def build_library(
     return library(sources)
 
 
-def _metadata(
-    program: ExportedProgram, deployment: Deployment, name: str, vocab_size: int
-) -> dict[str, Any]:
+def _metadata(program: ExportedProgram, deployment: Deployment) -> dict[str, Any]:
     """Return the library's metadata without its parameters (docs/design/compiled-library.md)."""
     common = {
         "schema": 2,
         "interface": INTERFACE_HASH,
-        "name": name,
+        "name": program.name,
         "inputs": list(program.inputs),
         "entries": list(program.entries),
     }
@@ -244,7 +239,7 @@ def _metadata(
     ]
     metadata: dict[str, Any] = {
         **common,
-        "vocab_size": vocab_size,
+        "vocab_size": program.vocab_size,
         "embedding_size": program.embedding_size,
         **asdict(deployment),
         "groups": [

@@ -56,6 +56,8 @@ class ExportedProgram:
     `cache` and `slots` to the arguments.
     """
 
+    name: str  # the architecture's
+    vocab_size: int  # number of logits
     mod: IRModule
     entries: tuple[str, ...]
     quantization: Quantization
@@ -162,12 +164,15 @@ def _exact(model: Any) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceTraits:
-    """What a target's kernels ask of the program."""
+class ProgramTraits:
+    """What a target's kernels ask of the program, and what its runtime gives it."""
 
     latents_once: bool = False  # kernels read an MLA latent as key and as value from one plane
     cache_words: bool = False  # kernels read a KV cache of integers in words of four bytes
     most_bytes: int | None = None  # bytes of the largest tensor that can be bound; None: no limit
+    # Elements of a feature of an image, in the place of a token's embedding; 0: the library takes
+    # no images.
+    features: int = 0
 
 
 def export(
@@ -178,9 +183,8 @@ def export(
     dtype: str,
     kv_dtype: str,
     entries: tuple[str, ...] = ("forward",),
-    traits: DeviceTraits = DeviceTraits(),
+    traits: ProgramTraits = ProgramTraits(),
     own: Own | None = None,
-    features: int = 0,
 ) -> ExportedProgram:
     """Export one model as a Relax module.
 
@@ -193,9 +197,8 @@ def export(
         entries: entries of the library: "forward", "embed", "encode", "draft", in this order.
         traits: what the target's kernels ask of the program.
         own: parameters that are stored in other schemes.
-        features: elements of a feature of an image, in the place of a token's embedding; 0: the
-            library takes no images.
     """
+    features = traits.features
     model = _model(arch, config, entries)
     arrays = {n: spec.Tensor([s], "int32") for n, s in _sizes(entries, bool(features)).items()}
     if features:
@@ -205,6 +208,8 @@ def export(
             model, _step(model, entries, bool(features)), arrays, scheme, dtype, traits, own or {}
         )
     return ExportedProgram(
+        name=arch.name,
+        vocab_size=config.vocab_size,
         mod=mod,
         entries=entries,
         quantization=quantization,
@@ -224,7 +229,12 @@ def export(
 
 
 def export_tower(
-    tower: Tower, config: Any, scheme: Scheme, *, dtype: str, traits: DeviceTraits = DeviceTraits()
+    tower: Tower,
+    config: Any,
+    scheme: Scheme,
+    *,
+    dtype: str,
+    traits: ProgramTraits = ProgramTraits(),
 ) -> ExportedProgram:
     """Export a vision tower, whose entry is "see"; arguments as of `export`."""
     shape, entries = tower.shape(config), ("see",)
@@ -240,6 +250,8 @@ def export_tower(
 
         mod, quantization, stored = _built(model, forward, arrays, scheme, dtype, traits, {})
     return ExportedProgram(
+        name=tower.name,
+        vocab_size=0,
         mod=mod,
         entries=entries,
         quantization=quantization,
@@ -257,7 +269,7 @@ def _built(
     arrays: Mapping[str, Any],
     scheme: Scheme,
     dtype: str,
-    traits: DeviceTraits,
+    traits: ProgramTraits,
     own: Own,
 ) -> tuple[IRModule, Quantization, dict[str, str]]:
     """Build the module of one function, `forward`, with `arrays` before its parameters.

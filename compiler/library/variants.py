@@ -42,9 +42,6 @@ def build_libraries(
     deployment: Deployment,
     report: Report,
     linked: str,
-    *,
-    name: str,
-    vocab_size: int,
     stem: str = MODEL,
 ) -> Libraries:
     """Compile `program` for `target` and each of its variants into `folder`.
@@ -58,8 +55,6 @@ def build_libraries(
         deployment: limits of the memory plan.
         report: called after each phase.
         linked: the symbol prefix by which a program finds a library that is linked into it.
-        name: the architecture's.
-        vocab_size: number of logits.
         stem: stem of the first library's file name.
     """
     objects = target.objects(linked)
@@ -79,8 +74,6 @@ def build_libraries(
             level,
             deployment,
             file,
-            name=name,
-            vocab_size=vocab_size,
             symbols=prefix,
             on_phase=on_phase,
         )

@@ -34,9 +34,7 @@ def workspace(target, top_k):
     arch, scheme = qwen3_moe.ARCH, find_scheme("q4f16_1")
     program = export(arch, cfg, scheme, dtype="float32", kv_dtype="float32")
     deployment = Deployment(context=1024, prefill_chunk=ROWS)
-    built = build_library(
-        program, find_target(target), deployment, None, name="toy", vocab_size=100
-    )
+    built = build_library(program, find_target(target), deployment, None)
     return built.workspace
 
 

@@ -22,6 +22,4 @@ def test_what_to_type_is_said_first(tmp_path, monkeypatch, compiler, said):
             find("cpu").in_format("library"),
             Deployment(context=16),
             tmp_path / "model.so",
-            name="toy",
-            vocab_size=8,
         )
