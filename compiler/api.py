@@ -67,6 +67,7 @@ def convert_model(
     allowed: AllowedSchemes = ANY,
     calibration: str = AUTO,
     drafts: bool | str = False,
+    mmproj: str | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
@@ -82,10 +83,13 @@ def convert_model(
         calibration: "auto", "none", "builtin" or a text file; see `ArtifactSpec.calibration`.
         drafts: whether the block of multi-token prediction is among the weights, or the EAGLE-3
             head that is among them in its place; see `ArtifactSpec.draft_head`.
+        mmproj: the projector file of a GGUF file; see `ArtifactSpec.mmproj`.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
-    return _converted(model, out, quant, allowed, calibration, drafts, progress, thorough)[0]
+    return _converted(model, out, quant, allowed, calibration, drafts, mmproj, progress, thorough)[
+        0
+    ]
 
 
 def _converted(
@@ -95,6 +99,7 @@ def _converted(
     allowed: AllowedSchemes,
     calibration: str,
     drafts: bool | str,
+    mmproj: str | None,
     progress: Progress | None,
     thorough: bool,
 ) -> tuple[Path, Described]:
@@ -105,7 +110,7 @@ def _converted(
         base_of(quant)  # reports errors now, not after a download
     mix = mix_of(quant)
     head = drafts if isinstance(drafts, str) else None
-    described = describe(joined(model_folder(model, progress), head, progress))
+    described = describe(joined(model_folder(model, progress, mmproj), head, progress))
     folder = described.folder
     scheme = base_of(quant or described.default_scheme)
     label = None if quant or keep == NOTHING else folder.label
@@ -199,6 +204,7 @@ def ensure_artifact(
         AllowedSchemes(choice.kept_schemes, choice.types),
         choice.calibration,
         choice.draft_head or choice.mtp,
+        choice.mmproj,
         progress,
         thorough,
     )

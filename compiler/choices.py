@@ -100,6 +100,7 @@ class ArtifactArguments(TypedDict, total=False):
     calibration: str
     mtp: bool
     draft_head: str | None
+    mmproj: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +134,10 @@ class ArtifactSpec:
     mtp: bool = False
     # An EAGLE-3 head that drafts tokens in its place: a folder, or hf://ORG/NAME[@REVISION].
     draft_head: str | None = None
+    # The projector file of a model in GGUF, which has its vision tower: a file, or
+    # hf://ORG/NAME/FILE.gguf. "none": the model takes no images. None: the file next to the model
+    # whose name contains "mmproj", if it fits.
+    mmproj: str | None = None
 
     @property
     def drafts(self) -> bool:

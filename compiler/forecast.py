@@ -61,12 +61,17 @@ class Forecast:
 
 
 @contextmanager
-def described_folder(model: str) -> Iterator[ModelFolder]:
-    """Return a folder with all files of a model but its weights, which are not downloaded."""
+def described_folder(model: str, mmproj: str | None = None) -> Iterator[ModelFolder]:
+    """Return a folder with all files of a model but its weights, which are not downloaded.
+
+    Args:
+        model: the model as the user typed it.
+        mmproj: the projector file of a GGUF file; see `ArtifactSpec.mmproj`.
+    """
     # The header of a GGUF file, which is all that is wanted, comes with its weights.
     parts = None if names.parse_gguf(model) else names.parse_hub(model)
-    if parts is None:
-        yield model_folder(model)
+    if parts is None or mmproj is not None:
+        yield model_folder(model, mmproj=mmproj)
         return
     repo, revision = parts
     kept = download.kept(repo, revision, cache=settings.cache_dir() / "hub")

@@ -61,7 +61,7 @@ A folder or repository in Mistral's own layout (`params.json`, `consolidated.saf
 where it has no config.json: Mistral, Mixtral and Ministral 3 in floats; not FP8, and not pickled
 weights. Its tokenizer is `tekken.json` or `tokenizer.model.v*`; there is no chat template among
 these files, so put a `chat_template.jinja` next to them. Where params.json says no context, it is
-32,768 tokens. Adapters, ONNX and the vision files of GGUF are refused by name.
+32,768 tokens. Adapters and ONNX are refused by name.
 
 LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors. Compiled for a longer context
 (`wherry compile --context`) it uses its long factors at every length; transformers switches by the
@@ -70,7 +70,8 @@ length of a text.
 The layers of Llama 4 attend within chunks of the text (`attention_chunk_size`, 8192 tokens in
 Scout and Maverick). Wherry runs the first chunk, which is the model's context.
 
-Models that see: {towers}. They take [images](server.md#images) in chats.
+Models that see: {towers}. They take [images](server.md#images) in chats, and so do their files
+in GGUF with [a projector](quantization.md#gguf).
 Of others with vision or audio Wherry runs the text model and says which parts it leaves out:
 {wrappers}. Any other such folder is an error.
 """

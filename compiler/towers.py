@@ -17,6 +17,7 @@ from typing import Any
 
 import wherry.models.towers
 from wherry.errors import ModelError, shown
+from wherry.hub.file_names import PROCESSOR
 from wherry.hub.folder import optional_json
 from wherry.models.arch import Shape, WeightPlan
 from wherry.models.towers.tower import Tower, TowerShape
@@ -117,4 +118,4 @@ def _processor(path: Path) -> Mapping[str, Any] | None:
         raise ModelError(
             f"{path}/processor_config.json: image_processor is {shown(joined)}, not an object"
         )
-    return joined or optional_json(path / "preprocessor_config.json") or None
+    return joined or optional_json(path / PROCESSOR) or None

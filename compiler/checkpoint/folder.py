@@ -32,6 +32,7 @@ class GgufFile:
     file: Path
     scheme: str  # the quantization scheme closest to the types in the file
     label: str  # the type that most weights have, such as "Q4_K"
+    projector: Path | None = None  # the file of the vision tower; None: the model has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +166,8 @@ def _origin(folder: Path) -> GgufFile | MistralFolder | WithHead | None:
     if (path := folder / DRAFT_HEAD).is_file():
         return WithHead(*(read_folder(Path(p)) for p in _record(path, "model", "head")))
     if (path := folder / GGUF_RECORD).is_file():
-        file, scheme, label = _record(path, "file", "scheme", "label")
-        return GgufFile(Path(file), scheme, label)
+        file, scheme, label, projector = _record(path, "file", "scheme", "label", "projector")
+        return GgufFile(Path(file), scheme, label, Path(projector) if projector else None)
     if (path := folder / MISTRAL_RECORD).is_file():
         return MistralFolder(*map(Path, _record(path, "folder")))
     return None

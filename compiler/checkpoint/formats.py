@@ -35,15 +35,25 @@ def open_checkpoint(folder: ModelFolder) -> Checkpoint:
     match folder.origin:
         case WithHead(model, head):
             return _with_draft_head(folder.path, model, head)
-        case GgufFile(file):
-            from .gguf.opening import open_gguf  # only GGUF models need this package
-
-            return open_gguf(file)
+        case GgufFile():
+            return _gguf(folder.origin)
         case MistralFolder(source):
             return _mistral(source, folder.config)
     main = open_weights(folder.path, folder.quantized)
     dense = enumerate(folder.sentence.dense_folders)
     return with_others(main, {f"dense.{i}.": open_weights(path) for i, path in dense})
+
+
+def _gguf(origin: GgufFile) -> Checkpoint:
+    from .gguf.opening import open_gguf  # only GGUF models need this package
+
+    main = open_gguf(origin.file)
+    if origin.projector is None:
+        return main
+    from .gguf.header import read_header
+    from .gguf.projector import open_projector
+
+    return with_others(main, {"": open_projector(read_header(origin.projector))})
 
 
 def _with_draft_head(folder: Path, model: ModelFolder, head: ModelFolder) -> Checkpoint:

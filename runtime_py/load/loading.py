@@ -87,6 +87,11 @@ def resolve(
             f"{folder} is compiled; a draft head becomes part of a model when it is compiled. "
             "Leave draft_head out, or give the model that it was compiled from."
         )
+    if options.get("mmproj") is not None:
+        raise UsageError(
+            f"{folder} is compiled; a projector file becomes part of a model when it is compiled. "
+            "Leave mmproj out, or give the model that it was compiled from."
+        )
     if target != "auto" and target.partition(":")[0] != has_target.partition(":")[0]:
         raise UsageError(
             f"{folder} is compiled for {has_target!r}, not {target!r}. "
@@ -212,7 +217,7 @@ def draft_of(options: LoadOptions) -> Path | None:
         return None
     # A draft model drafts by itself: a block or a head of its own would be of no use.
     own = for_compiler(options)
-    own |= {"mtp": False, "draft_head": None}
+    own |= {"mtp": False, "draft_head": None, "mmproj": None}
     folder = resolve(cast(str, options["draft"]), **own)
     verified(folder)
     return folder

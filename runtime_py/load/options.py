@@ -30,6 +30,10 @@ class CompileOptions(TypedDict, total=False):
     # EAGLE-3 head that becomes part of the model and drafts tokens: a folder, or hf://ORG/NAME;
     # None: none
     draft_head: str | None
+    # GGUF file with the vision tower of a model in GGUF, or hf://ORG/NAME/FILE.gguf; "none": the
+    # model takes no images. None: the file next to the model whose name contains "mmproj", if it
+    # fits.
+    mmproj: str | None
     # Callback for the progress of downloads, conversions and compilations; None: no progress is
     # shown. Left out: an engine draws bars on stderr if that is a terminal, and in a notebook
     # writes a line for each step.

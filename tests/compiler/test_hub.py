@@ -384,6 +384,7 @@ GGUF = {
         (":Q4_K_M", ["Boat-Q4_K_M.gguf"]),
         (":q8_0", ["Boat-Q8_0.gguf"]),
         ("/Boat-Q8_0.gguf", ["Boat-Q8_0.gguf"]),
+        ("/mmproj-Boat-F16.gguf", ["mmproj-Boat-F16.gguf"]),
         ("@v1:F16", sorted(n for n in GGUF if n.startswith("F16/"))),
         ("/F16/Boat-F16-00002-of-00002.gguf", sorted(n for n in GGUF if n.startswith("F16/"))),
     ],

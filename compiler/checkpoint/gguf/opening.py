@@ -79,12 +79,29 @@ def open_model(path: Path) -> GgufModel:
         if again:
             raise ModelError(f"{header.path} has tensors of another file:\n{listing(again)}")
         tensors |= {t.name: t for t in header.tensors}
-        stat = header.path.stat()
-        digest.update(f"{header.path.name} {stat.st_size} {stat.st_mtime_ns} ".encode())
-        digest.update(header.digest.encode())
+        digest.update(stamp(header).encode())
     family = family_of(headers[0])
     config = config_of(headers[0], tensors, family)
     return GgufModel(headers[0], files, tensors, digest.hexdigest(), family, config)
+
+
+def stamp(header: Header) -> str:
+    """Return a file's name, size, modification time and header's hash."""
+    stat = header.path.stat()
+    return f"{header.path.name} {stat.st_size} {stat.st_mtime_ns} {header.digest}"
+
+
+def tensor_of(stored: TensorEntry) -> GgufTensor:
+    """Return a tensor as the file has it."""
+    return GgufTensor(
+        stored.path,
+        stored.layout.name,
+        stored.shape,
+        stored.offset,
+        stored.offset + stored.nbytes,
+        stored=stored.name,
+        layout=stored.layout,
+    )
 
 
 def open_gguf(path: Path) -> GgufCheckpoint:
@@ -125,15 +142,7 @@ def _under(
     names: tuple[str, ...], stored: TensorEntry, model: GgufModel
 ) -> Iterator[tuple[str, GgufTensor]]:
     """Yield the Hugging Face tensors, by name, that one tensor of a file contains."""
-    tensor = GgufTensor(
-        stored.path,
-        stored.layout.name,
-        stored.shape,
-        stored.offset,
-        stored.offset + stored.nbytes,
-        stored=stored.name,
-        layout=stored.layout,
-    )
+    tensor = tensor_of(stored)
     if "{}" in names[0]:  # the tensor stacks the matrices, or the biases, of all experts
         each = len(names)
         if len(stored.shape) < 2 or stored.shape[1] % each:

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 KEEP_ALIVE_SECONDS = 300.0  # the default of Ollama
 _SHOWN = 60  # characters of a wrong value that an error message shows
 _MARKS = (MANIFEST, "config.json")  # a folder with one of these files is a model
-_PATHS = ("draft", "draft_head", "prefix_cache_dir")  # options that are paths of files or folders
+_PATHS = ("draft", "draft_head", "mmproj", "prefix_cache_dir")  # options that may be paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ def _listed(file: _File, place: Path, defaults: LoadOptions, stays: float) -> Li
     for entry in file.models:
         options = shared | _given(entry, _Options.model_fields)
         for name in _PATHS:
-            if options.get(name):
+            if options.get(name) not in (None, "", "none"):  # "none" is no path
                 options[name] = _placed(str(options[name]), place.parent)
         model = _placed(entry.model, place.parent)
         specs.append(

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 @options.model
 @options.quant
 @options.calibration
+@options.mmproj
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
-def convert_command(model: str, quant: str | None, calibration: str, output: Path | None) -> None:
+def convert_command(
+    model: str, quant: str | None, calibration: str, mmproj: str | None, output: Path | None
+) -> None:
     """Write the weights of MODEL in the layout of a scheme.
 
     Prints the folder. An interrupted conversion resumes.
@@ -29,7 +32,7 @@ def convert_command(model: str, quant: str | None, calibration: str, output: Pat
 
     with shown() as progress:
         folder = convert_model(
-            model, output, quant=quant, calibration=calibration, progress=progress
+            model, output, quant=quant, calibration=calibration, mmproj=mmproj, progress=progress
         )
     click.echo(folder)
 
@@ -44,6 +47,7 @@ def convert_command(model: str, quant: str | None, calibration: str, output: Pat
 @options.activations
 @options.mtp
 @options.draft_head
+@options.mmproj
 @click.option(
     "--format",
     type=click.Choice(["auto", "library", "objects"]),

@@ -147,6 +147,13 @@ draft_head = click.option(
     help="Draft tokens with an EAGLE-3 head that was trained for the model: a folder, or "
     "hf://ORG/NAME.",
 )
+mmproj = click.option(
+    "--mmproj",
+    type=TEXT,
+    metavar="FILE",
+    help="The file with the vision tower of a model in GGUF, or hf://ORG/NAME/FILE.gguf; none: the "
+    "model takes no images. Default: the file next to the model whose name contains mmproj.",
+)
 speculation = stack(
     mtp,
     draft_head,
@@ -170,6 +177,7 @@ load = stack(
     kv_dtype,
     activations,
     target,
+    mmproj,
     context,
     click.option(
         "--threads",

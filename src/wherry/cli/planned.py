@@ -98,7 +98,8 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
     """
     facts, program = _look(model, options)
     draft = options.get("draft")
-    drafts = _look(str(draft), {**options, "mtp": False, "draft_head": None})[0] if draft else None
+    own: LoadOptions = {**options, "mtp": False, "draft_head": None, "mmproj": None}
+    drafts = _look(str(draft), own)[0] if draft else None
     there = _room(facts, program)
     try:
         config, problem = _config(facts, options, there, drafts), None
@@ -166,7 +167,7 @@ def look(model: str, options: LoadOptions) -> Iterator[tuple[Facts, Path]]:
         yield _of_compiled(given), given
         return
     chosen: dict[str, Any] = {**for_compiler(options)}
-    with described_folder(model) as folder:
+    with described_folder(model, chosen.get("mmproj")) as folder:
         declared = forecast(model, folder, **chosen)
         own = shares_of(declared.plan, declared.shapes)
         target, label = declared.target, declared.quantization

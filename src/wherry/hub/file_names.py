@@ -6,6 +6,7 @@ PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 MISTRAL_PARAMS, MISTRAL_RECORD = "params.json", "wherry-mistral.json"
 MISTRAL_WEIGHTS = "consolidated.safetensors"
 MISTRAL_INDEX = "consolidated.safetensors.index.json"
+PROCESSOR = "preprocessor_config.json"  # settings of images
 GGUF_RECORD = "wherry-gguf.json"  # in a folder that was made of a GGUF file
 # In a folder that joins a model with an EAGLE-3 head: the paths of both; the places of the model's
 # tokens in the head's vocabulary; and the field of config.json that has the head's.

@@ -26,8 +26,9 @@ def chosen(names: Iterable[str], name: str, where: str) -> list[str]:
     Raises:
         ModelError: there is no such file, or more than one; lists what there is.
     """
-    # Other models that share a repository: the part for images.
-    files = [n for n in sorted(names) if _SAFE.fullmatch(n) and "mmproj" not in n.lower()]
+    files = [n for n in sorted(names) if _SAFE.fullmatch(n)]
+    if not is_projector(name):
+        files = [n for n in files if not is_projector(n)]
     if name.lower().endswith(SUFFIX):
         matches = [n for n in files if n == name or stem(n) == stem(name)]
     else:
@@ -46,6 +47,11 @@ def chosen(names: Iterable[str], name: str, where: str) -> list[str]:
             else "It has no GGUF at all."
         )
     )
+
+
+def is_projector(name: str) -> bool:
+    """Return whether a file is the part of a model for images or sound, by its name."""
+    return "mmproj" in name.lower()
 
 
 def stem(name: str) -> str:

@@ -169,6 +169,12 @@ def parse_gguf(model: str) -> tuple[str, str | None, str] | None:
     return (match[1], match[2], match[3] or match[4]) if match else None
 
 
+def is_gguf(model: str) -> bool:
+    """Return whether `model` is in GGUF, on this machine or on the hub."""
+    path = Path(model).expanduser()
+    return parse_gguf(model) is not None or (path.suffix.lower() == SUFFIX and not path.is_dir())
+
+
 def parse_hub(model: str) -> tuple[str, str | None] | None:
     """Parse ORG/NAME and the revision of a model on the hub; None if `model` is not on the hub.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from ...support.random_blocks import random_blocks
 
@@ -29,7 +30,8 @@ def write(
 ) -> Path:
     """A file with these tensors; matrices are of the type `kind`, vectors float32.
 
-    A matrix whose name contains a key of `kinds` has random blocks of that type instead.
+    So are matrices whose rows are not whole blocks of the type. A matrix whose name contains a key
+    of `kinds` has random blocks of that type instead.
     """
     writer = gguf.GGUFWriter(file, architecture)
     for key, value in metadata.items():
@@ -43,7 +45,7 @@ def write(
             rows = array.size // array.shape[-1]
             raw = random_blocks(own[0], rows, array.shape[-1], seed=len(name))
             writer.add_tensor(name, raw.reshape(*array.shape[:-1], -1), raw_dtype=to)
-        elif array.ndim > 1 and kind != "F32":
+        elif array.ndim > 1 and kind != "F32" and array.shape[-1] % _block(kind) == 0:
             to = gguf.GGMLQuantizationType[kind]
             writer.add_tensor(name, gguf.quants.quantize(array, to), raw_dtype=to)
         else:
@@ -53,6 +55,10 @@ def write(
     writer.write_tensors_to_file()
     writer.close()
     return file
+
+
+def _block(kind: str) -> int:
+    return gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]][0]
 
 
 def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
@@ -67,11 +73,14 @@ def letters(
     pre: str = "smollm",
     size: int = 320,
     end: str = "control",
+    named: Mapping[int, str] | None = None,
 ) -> None:
     """Byte-level BPE: 256 bytes, four merges, two special tokens, and spare ones.
 
-    `end` is the kind that the file says the token of a turn's end has.
+    `end` is the kind that the file says the token of a turn's end has; `named` spare tokens are
+    special ones with these texts.
     """
+    named = named or {}
     alphabet = list(_alphabet())
     merges = ["h e", "l l", "he ll", "\u0120 w"]
     tokens = [*alphabet, *(m.replace(" ", "") for m in merges), "<|im_start|>", "<|im_end|>"]
@@ -79,8 +88,8 @@ def letters(
     spare = range(len(tokens), size)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre)
-    writer.add_token_list([*tokens, *(f"[PAD{i}]" for i in spare)])
-    writer.add_token_types([*kinds, *([5] * len(spare))])
+    writer.add_token_list([*tokens, *(named.get(i, f"[PAD{i}]") for i in spare)])
+    writer.add_token_types([*kinds, *(KINDS["control"] if i in named else 5 for i in spare)])
     writer.add_token_merges(merges)
     writer.add_bos_token_id(len(tokens) - 2)
     writer.add_eos_token_id(len(tokens) - 1)
@@ -296,3 +305,44 @@ def granite_hybrid(folder: Path, file: Path) -> Path:
         "ssm.time_step_rank": config["mamba_n_heads"],
     }
     return write(file, "granitehybrid", tensors, sizes)
+
+
+def with_projector(
+    folder: Path, file: Path, projector: Path, *, token: int, kind: str = "F32", **metadata: Any
+) -> Path:
+    """A saved SmolVLM as GGUF: the text model, and the projector's file, whose type is `kind`.
+
+    `token` is the id of the placeholder. A field of `metadata` that is None is left out.
+    """
+    config = json.loads((folder / "config.json").read_text())
+    stored = load_file(folder / "model.safetensors")
+    seeing = {n: a for n, a in stored.items() if ".vision_model." in n or ".connector." in n}
+    text = {n.replace(".text_model", ""): a for n, a in stored.items() if n not in seeing}
+    alone = file.with_suffix("")
+    alone.mkdir(exist_ok=True)
+    save_file(text, alone / "model.safetensors")
+    (alone / "config.json").write_text(json.dumps(config["text_config"]))
+    of_folder(alone, file, "llama", vocabulary=partial(letters, named={token: "<image>"}))
+    vision = config["vision_config"]
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, vision["num_hidden_layers"])
+    tensors = {names.get_name(n, (".weight", ".bias")): a for n, a in seeing.items()}
+    fields = {
+        "projector_type": "idefics3",
+        "has_vision_encoder": True,
+        "use_gelu": True,
+        "vision.projection_dim": config["text_config"]["hidden_size"],
+        "vision.image_size": vision["image_size"],
+        "vision.patch_size": vision["patch_size"],
+        "vision.embedding_length": vision["hidden_size"],
+        "vision.feed_forward_length": vision["intermediate_size"],
+        "vision.block_count": vision["num_hidden_layers"],
+        "vision.attention.head_count": vision["num_attention_heads"],
+        "vision.attention.layer_norm_epsilon": vision["layer_norm_eps"],
+        "vision.image_mean": [0.5, 0.5, 0.5],
+        "vision.image_std": [0.5, 0.5, 0.5],
+        "vision.projector.scale_factor": config["scale_factor"],
+        "vision.preproc_image_size": 2 * vision["image_size"],
+        **metadata,
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    return write(projector, "clip", tensors, given, kind=kind, vocabulary=lambda _: None)

@@ -53,8 +53,8 @@ def _no_model(metadata: Mapping[str, Any], architecture: object) -> str:
         )
     if kind == "mmproj" or architecture == "clip":
         return (
-            "the part of a model that reads images or sound. Give the file of its text model, "
-            "which is read alone"
+            "the part of a model that reads images or sound. Give the file of its text model; this "
+            "one is taken from the same folder, or by --mmproj FILE"
         )
     if kind == "imatrix":
         return "an importance matrix, by which llama.cpp quantizes models. Give the model's file"
