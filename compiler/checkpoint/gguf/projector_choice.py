@@ -32,8 +32,11 @@ def candidates(file: Path, mmproj: str | None) -> tuple[Path, ...]:
     if mmproj == NONE:
         return ()
     if mmproj is None:
-        names = sorted(file.parent.iterdir())
-        return tuple(p for p in names if p.suffix.lower() == SUFFIX and is_projector(p.name))
+        try:
+            files = sorted(p for p in file.parent.iterdir() if is_projector(p.name))
+        except OSError:  # a folder that cannot be listed
+            return ()
+        return tuple(p for p in files if p.suffix.lower() == SUFFIX and p.is_file())
     path = Path(mmproj).expanduser()
     if not path.is_file():
         raise UsageError(
@@ -60,7 +63,7 @@ def chosen(
     Raises:
         ModelError: a file is damaged, the named one does not fit, or several do.
     """
-    headers = [read_header(path) for path in paths]
+    headers = [_header(path) for path in paths]
     reasons = {h.path: misfit(h, text, tokens) for h in headers}
     fitting = [h for h in headers if not reasons[h.path]]
     if len(fitting) > 1:
@@ -81,3 +84,10 @@ def chosen(
             *(path, reason),
         )
     return None
+
+
+def _header(path: Path) -> Header:
+    try:
+        return read_header(path)
+    except ModelError as e:
+        raise ModelError(f"{e}\nThe text model runs without it: --mmproj {NONE}") from e

@@ -19,8 +19,10 @@ from wherry.compiler.checkpoint.gguf.header import read_header
 from wherry.compiler.checkpoint.gguf.projector import open_projector
 from wherry.compiler.load import describe
 from wherry.compiler.weight_cache import load_state
+from wherry.compiler.weight_marker import label_of
 from wherry.errors import ModelError, UsageError
 from wherry.hub import source
+from wherry.runtime.load.loading import resolve
 
 from ...models.test_towers import (
     CASES,
@@ -101,6 +103,8 @@ def test_the_pair_computes_what_its_folder_does(name, tmp_path):
     np.testing.assert_array_equal(*logits)
     assert "vision" in read_manifest(out).capabilities
     assert (out / VISION).read_bytes() == (direct / VISION).read_bytes()
+    with pytest.raises(UsageError, match="Leave mmproj out"):
+        resolve(out, mmproj="none")
 
 
 def test_the_bits_of_both_ways_are_equal(pair, original, tmp_path):
@@ -122,6 +126,15 @@ def test_types_of_tensors(kind, pair, original, tmp_path):
     got = load_state(out)["vision.tower.layers.1.mlp.up_proj.weight"]
     np.testing.assert_array_equal(got, expected)
     assert (got != matrix).any()
+
+
+def test_the_text_model_keeps_its_bits(pair, tmp_path):
+    file = pair(text_kind="Q8_0")
+    seeing = convert_model(str(file), tmp_path / "seeing")
+    text = convert_model(str(file), tmp_path / "text", mmproj="none")
+    assert label_of(seeing) == label_of(text) == "Q8_0"
+    shards = [{p.read_bytes() for p in out.glob("params_shard_*")} for out in (seeing, text)]
+    assert shards[1] < shards[0]
 
 
 def test_exchanged_names_of_old_files(pair, tmp_path):
@@ -244,7 +257,8 @@ def test_a_truncated_file(pair, tmp_path):
     data = projector.read_bytes()
     for size in (0, 100, len(data) // 2, len(data) - 1):
         projector.write_bytes(data[:size])
-        with pytest.raises(ModelError, match=f"{NAME}.*(ends at byte|has 100 bytes)"):
+        said = f"{NAME}.*(ends at byte|has 100 bytes)(.|\n)*--mmproj none"
+        with pytest.raises(ModelError, match=said):
             converted(file, tmp_path / "out")
 
 

@@ -308,7 +308,14 @@ def granite_hybrid(folder: Path, file: Path) -> Path:
 
 
 def with_projector(
-    folder: Path, file: Path, projector: Path, *, token: int, kind: str = "F32", **metadata: Any
+    folder: Path,
+    file: Path,
+    projector: Path,
+    *,
+    token: int,
+    kind: str = "F32",
+    text_kind: str = "F32",
+    **metadata: Any,
 ) -> Path:
     """A saved SmolVLM as GGUF: the text model, and the projector's file, whose type is `kind`.
 
@@ -322,7 +329,8 @@ def with_projector(
     alone.mkdir(exist_ok=True)
     save_file(text, alone / "model.safetensors")
     (alone / "config.json").write_text(json.dumps(config["text_config"]))
-    of_folder(alone, file, "llama", vocabulary=partial(letters, named={token: "<image>"}))
+    vocabulary = partial(letters, named={token: "<image>"})
+    of_folder(alone, file, "llama", kind=text_kind, vocabulary=vocabulary)
     vision = config["vision_config"]
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, vision["num_hidden_layers"])
     tensors = {names.get_name(n, (".weight", ".bias")): a for n, a in seeing.items()}

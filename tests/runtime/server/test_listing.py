@@ -95,7 +95,9 @@ def test_a_file(file, tmp_path):
                 draft: drafts/small
                 prefix_cache_dir: ~/prefixes
               - model: sub/mine
+                mmproj: eyes.gguf
               - model: hf://Org/Name
+                mmproj: none
             """
         ),
         {"threads": 2, "max_batch": 8},
@@ -110,7 +112,8 @@ def test_a_file(file, tmp_path):
     assert qwen.options["draft"] == str(tmp_path / "drafts/small")
     assert qwen.options["prefix_cache_dir"] == str(Path.home() / "prefixes")
     assert (mine.name, mine.model) == ("mine", str(tmp_path / "sub/mine"))
-    assert hub.name == "Org/Name"
+    assert mine.options["mmproj"] == str(tmp_path / "eyes.gguf")
+    assert (hub.name, hub.options["mmproj"]) == ("Org/Name", "none")
 
 
 def test_all_that_is_wrong_is_listed(file):
