@@ -16,11 +16,20 @@ constexpr size_t kMaxImages = 32;  // in a request
 void check_detail(const Fields& image, const std::string& param) {
   const Value* detail = image.find("detail");
   if (detail == nullptr) return;
-  for (const char* known : {"auto", "low", "high"}) {
+  for (const char* known : {"auto", "low", "high", "original"}) {
     if (detail->is_string() && detail->text() == known) return;
   }
-  throw RequestError(param + ".detail is " + json::repr(*detail) + "; it takes auto, low or high",
-                     param + ".detail");
+  throw RequestError(
+      param + ".detail is " + json::repr(*detail) + "; it takes auto, low, high or original",
+      param + ".detail");
+}
+
+// Returns the path of an image in the request of the protocol that it was translated from; "" if
+// the request has OpenAI's shape.
+std::string origin_of(const Fields& part) {
+  const Value* image = part.find("image_url");
+  const bool named = image != nullptr && image->is_dict();
+  return named ? Fields(*image).text("origin") : "";
 }
 
 // Replaces each `from` in the text.
@@ -51,24 +60,31 @@ std::string ImageParts::placed(const Fields& part, const std::string& role,
                                const std::string& param) {
   const std::string type = part.text("type");
   const bool is_image = type == "image_url";
-  if (vision_ == nullptr || !is_image) {
+  const std::string origin = is_image ? origin_of(part) : "";
+  const std::string field = param + ".image_url";
+  const std::string& where = origin.empty() ? field : origin;
+  const std::string type_field = origin.empty() ? param + ".type" : origin;
+  if (!is_image) {
     throw RequestError("Content of type " + json::repr_text(type) +
                            " is not supported; this model reads text" +
                            (vision_ == nullptr ? "" : " and images (\"image_url\")"),
-                       param + ".type", "unsupported_content");
+                       type_field, "unsupported_content");
+  }
+  if (vision_ == nullptr) {
+    throw RequestError(where + " is not supported; this model reads text, and no images",
+                       type_field, "unsupported_content");
   }
   if (vision_->processor == nullptr) {
     throw RequestError(
         "This model reads images, and this program does not read image files. Use wherry serve, "
         "wherry run or MLCEngine",
-        param + ".type", "unsupported_content");
+        type_field, "unsupported_content");
   }
-  if (role != "user") {
-    throw RequestError(
-        "Images are read in messages of the user; this one is of role " + json::repr_text(role),
-        param, "unsupported_content");
+  if (role != "user" && role != "tool") {
+    throw RequestError(where + ": images are read in messages of the user and in results of " +
+                           "tools; this one is of role " + json::repr_text(role),
+                       origin.empty() ? param : origin, "unsupported_content");
   }
-  const std::string field = param + ".image_url";
   const Value* image = part.find("image_url");
   const Value* url = image != nullptr && image->is_dict() ? image->dict().find("url") : nullptr;
   if (url == nullptr || !url->is_string()) {
@@ -76,10 +92,10 @@ std::string ImageParts::placed(const Fields& part, const std::string& role,
   }
   check_detail(Fields(*image), field);
   if (images_.size() == kMaxImages) {
-    throw RequestError("The request has more than " + std::to_string(kMaxImages) + " images", param,
-                       "invalid_image");
+    throw RequestError("The request has more than " + std::to_string(kMaxImages) + " images",
+                       origin.empty() ? param : origin, "invalid_image");
   }
-  images_.push_back({*url, field + ".url"});
+  images_.push_back({*url, origin.empty() ? field + ".url" : origin});
   return place_;
 }
 

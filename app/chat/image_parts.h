@@ -30,7 +30,8 @@ class ImageParts {
   explicit ImageParts(const Vision* vision);
 
   // Returns the text that stands for a part of a content that is no text. param: its path, such as
-  // "messages[0].content[1]". Throws RequestError if the model does not read it here.
+  // "messages[0].content[1]"; an image of a translated request says its path there in
+  // `image_url.origin`. Throws RequestError if the model does not read it here.
   std::string placed(const Fields& part, const std::string& role, const std::string& param);
   const std::vector<ImagePart>& images() const { return images_; }
 

@@ -26,9 +26,10 @@ std::string file_of(const std::string& url, const std::string& param) {
   const std::string shown = json::repr_text(std::string_view(url).substr(0, 40));
   if (!starts_with(url, "data:")) {
     const bool address = url.find("://") != url.npos;
-    throw RequestError(address ? "Images are not fetched from addresses (" + shown + "); " + kForm
-                               : param + " is " + shown + "; " + kForm,
-                       param, address ? "unsupported_content" : "invalid_image");
+    const std::string reason = address ? ": images are not fetched from addresses (" + shown + "); "
+                                       : " is " + shown + "; ";
+    throw RequestError(param + reason + kForm, param,
+                       address ? "unsupported_content" : "invalid_image");
   }
   const size_t comma = url.find(',');
   const std::string_view head = std::string_view(url).substr(0, std::min(comma, url.size()));
@@ -46,7 +47,7 @@ std::string file_of(const std::string& url, const std::string& param) {
     throw RequestError(
         param + " is not base64: " +
             (wrong == text.size() ? "it ends too early"
-                                  : "character " + std::to_string(comma + 1 + wrong) + " is wrong"),
+                                  : "character " + std::to_string(wrong) + " of it is wrong"),
         param, "invalid_image");
   }
   if (file.size() > kMaxBytes) {

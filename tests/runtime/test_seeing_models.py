@@ -133,7 +133,7 @@ def test_what_a_server_says_of_it(engine):
     (listed,) = client.get("/v1/models").json()["data"]
     assert listed["input_modalities"] == ["text", "image"]
     shown = client.post("/api/show", json={"model": listed["id"]}).json()
-    assert "vision" not in shown["capabilities"]  # Ollama's endpoints do not read images yet
+    assert "vision" in shown["capabilities"]
 
 
 def test_text_alone(engine):

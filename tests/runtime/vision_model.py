@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import io
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
 from tokenizers import AddedToken
 
+from wherry.runtime import MLCEngine
 from wherry.runtime.load.model import LoadedModel
 from wherry.runtime.load.side_files import SideFiles
 from wherry.runtime.text.chat_template import ChatTemplate
@@ -100,6 +102,20 @@ def make_seeing(template: str = BOTH, *, vision=SETTINGS, context: int = 512) ->
     )
     files = SideFiles(tokenizer, ChatTemplate(template), vision=vision)
     return LoadedModel("seeing", core, files, max_batch=16)
+
+
+@contextmanager
+def seeing_engines():
+    """Yields a function that builds engines as `make_seeing` builds models."""
+    models = []
+
+    def build(*args, **options):
+        models.append(make_seeing(*args, **options))
+        return MLCEngine.of(models[-1])
+
+    yield build
+    for model in models:
+        model.close()
 
 
 def picture(width: int, height: int, seed: int = 0) -> Image.Image:

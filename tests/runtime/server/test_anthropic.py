@@ -169,7 +169,7 @@ def test_more_than_the_context_can_be_counted_but_not_any_amount(make):
     [
         ({"max_tokens": None}, "max_tokens"),
         ({"messages": []}, "messages"),
-        ({"messages": [{"role": "user", "content": [IMAGE]}]}, "'image'"),
+        ({"messages": [{"role": "user", "content": [IMAGE]}]}, "this model reads text"),
         ({"messages": [{"role": "user", "content": [{"no": "type"}]}]}, "type"),
         (
             {

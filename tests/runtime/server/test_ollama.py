@@ -181,8 +181,8 @@ def test_what_has_no_effect_is_named(answered):
 @pytest.mark.parametrize(
     ("path", "fields", "said"),
     [
-        ("/api/chat", {"messages": [HI[0] | {"images": ["aGk="]}]}, "images are not supported"),
-        ("/api/generate", {"prompt": "a", "images": ["aGk="]}, "images are not supported"),
+        ("/api/chat", {"messages": [HI[0] | {"images": ["aGk="]}]}, "images[0] is not supported"),
+        ("/api/generate", {"prompt": "a", "images": ["aGk="]}, "images[0] is not supported"),
         ("/api/generate", {"prompt": "a", "template": "{{ .Prompt }}"}, "template is not"),
         ("/api/generate", {"prompt": "a", "context": [1, 2]}, "context is not supported"),
         ("/api/chat", {"messages": HI, "format": "xml"}, 'it takes "json" or a JSON Schema'),

@@ -10,6 +10,7 @@ import pytest
 
 from ..conftest import core_of
 from ..live_server import live
+from ..vision_model import file_of, picture, seeing_engines
 from .talking import CALLS, TEMPLATE, THOUGHT
 
 HERE = Path(__file__).parent / "clients"
@@ -45,11 +46,22 @@ def url(make):
         yield url
 
 
+def run(folder, packages, script, *arguments):
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+    done = subprocess.run([python, HERE / script, *arguments], capture_output=True, text=True)
+    assert done.stdout.strip() == "all is well", done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("script", PACKAGES)
 def test_a_client(url, script, tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", *PACKAGES[script]]
-    subprocess.run(install, check=True)
-    done = subprocess.run([python, HERE / script, url], capture_output=True, text=True)
-    assert done.stdout.strip() == "all is well", done.stdout + done.stderr
+    run(tmp_path, PACKAGES[script], script, url)
+
+
+def test_clients_with_an_image(tmp_path):
+    file = tmp_path / "picture.png"
+    file.write_bytes(file_of(picture(64, 64)))
+    packages = ["anthropic==2.12.0", "ollama==0.6.3", "openai==3.54.0"]
+    with seeing_engines() as build, live(build()) as url:
+        run(tmp_path, packages, "ask_images.py", url, file)

@@ -265,7 +265,7 @@ IMAGE = {"role": "user", "content": [{"type": "input_image", "image_url": "x", "
         ({"background": True}, "background"),
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"input": []}, "input"),
-        ({"input": [IMAGE]}, "input[0].content[0].type"),
+        ({"input": [IMAGE]}, "input[0].content[0].image_url"),
         ({"input": [{"type": "newer", "id": "w"}]}, "input[0].type"),
         ({"input": [{"type": "item_reference", "id": "w"}]}, "input[0]"),
         ({"input": [{"type": "function_call", "name": "f"}]}, "input"),

@@ -54,35 +54,57 @@ class ToolReferenceBlock(_Shape):
     tool_name: str = Field(max_length=256)
 
 
+class ImageSource(_Shape):
+    """The file of an image: base64, or a data: URL; its bytes tell its format."""
+
+    type: str
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+
+
+class ImageBlock(_Shape):
+    """A content block with an image, of a user or in a tool's result."""
+
+    type: Literal["image"]
+    source: ImageSource
+
+
 class OtherBlock(_Shape):
     """A content block of a kind that this server does not support."""
 
     type: str
 
 
-def _kind_of(block: Any) -> str:
-    kind = block.get("type") if isinstance(block, dict) else getattr(block, "type", None)
-    return kind if isinstance(kind, str) and kind in _KINDS else "other"
+def _by_kind(*kinds: str) -> Discriminator:
+    """Return what finds the class of a block by its type; "other": none of these."""
+
+    def kind_of(block: Any) -> str:
+        kind = block.get("type") if isinstance(block, dict) else getattr(block, "type", None)
+        return kind if isinstance(kind, str) and kind in kinds else "other"
+
+    return Discriminator(kind_of)
 
 
-def _kind_of_text(block: Any) -> str:
-    kind = block.get("type") if isinstance(block, dict) else getattr(block, "type", None)
-    return kind if kind in ("text", "tool_reference") else "other"
-
-
-_KINDS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_result"})
-_TextBlocks = Annotated[
-    list[
-        Annotated[
-            Annotated[TextBlock, Tag("text")]
-            | Annotated[ToolReferenceBlock, Tag("tool_reference")]
-            | Annotated[OtherBlock, Tag("other")],
-            Discriminator(_kind_of_text),
-        ]
-    ],
-    Field(fail_fast=True),
+_TextBlock = Annotated[
+    Annotated[TextBlock, Tag("text")]
+    | Annotated[ToolReferenceBlock, Tag("tool_reference")]
+    | Annotated[OtherBlock, Tag("other")],
+    _by_kind("text", "tool_reference"),
 ]
-TextOrBlocks = Annotated[str | _TextBlocks, at_most(MAX_PARTS, "blocks")]
+_ResultBlock = Annotated[
+    Annotated[TextBlock, Tag("text")]
+    | Annotated[ImageBlock, Tag("image")]
+    | Annotated[ToolReferenceBlock, Tag("tool_reference")]
+    | Annotated[OtherBlock, Tag("other")],
+    _by_kind("text", "image", "tool_reference"),
+]
+TextOrBlocks = Annotated[
+    str | Annotated[list[_TextBlock], Field(fail_fast=True)], at_most(MAX_PARTS, "blocks")
+]
+ResultOrBlocks = Annotated[
+    str | Annotated[list[_ResultBlock], Field(fail_fast=True)], at_most(MAX_PARTS, "blocks")
+]
 
 
 class ToolResultBlock(_Shape):
@@ -90,18 +112,19 @@ class ToolResultBlock(_Shape):
 
     type: Literal["tool_result"]
     tool_use_id: str = Field(max_length=1024)
-    content: TextOrBlocks | None = None
+    content: ResultOrBlocks | None = None
     is_error: bool | None = None
 
 
 Block = Annotated[
     Annotated[TextBlock, Tag("text")]
+    | Annotated[ImageBlock, Tag("image")]
     | Annotated[ThinkingBlock, Tag("thinking")]
     | Annotated[RedactedThinkingBlock, Tag("redacted_thinking")]
     | Annotated[ToolUseBlock, Tag("tool_use")]
     | Annotated[ToolResultBlock, Tag("tool_result")]
     | Annotated[OtherBlock, Tag("other")],
-    Discriminator(_kind_of),
+    _by_kind("text", "image", "thinking", "redacted_thinking", "tool_use", "tool_result"),
 ]
 
 

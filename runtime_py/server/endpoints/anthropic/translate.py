@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....errors import RequestError
+from ..shapes.contents import ChatPart, base64_part, content_of, image_part, text_part
 from ..shapes.requests import refuse, validated
 from .shapes import (
     MEANINGFUL,
     CountRequest,
+    ImageBlock,
     MessagesRequest,
     OtherBlock,
     RedactedThinkingBlock,
@@ -156,6 +158,34 @@ def _text_of(block: TextBlock | ToolReferenceBlock | OtherBlock, where: str, ind
     return _refused(block, where, index)
 
 
+def _image(block: ImageBlock, where: str) -> ChatPart:
+    source = block.source
+    if source.type == "base64" and source.data is not None:
+        return base64_part(source.data, f"{where}.source.data")
+    if source.type == "url" and source.url is not None:
+        return image_part(source.url, f"{where}.source.url")
+    raise RequestError(
+        f"{where}.source is of type {source.type[:100]!r}; images are sent as "
+        '{"type": "base64", "media_type": "image/png", "data": "..."}, or with a data: URL as '
+        '{"type": "url", "url": "data:image/png;base64,..."}',
+        param=f"{where}.source",
+        code="unsupported_content",
+    )
+
+
+def _result(block: ToolResultBlock, where: str) -> str | list[ChatPart]:
+    content = block.content or ""
+    parts = [text_part("Error: ")] if block.is_error else []
+    if isinstance(content, str):
+        return content_of([*parts, text_part(content)])
+    for i, inner in enumerate(content):
+        if isinstance(inner, ImageBlock):
+            parts.append(_image(inner, f"{where}.content[{i}]"))
+        else:
+            parts.append(text_part(_text_of(inner, f"{where}.content", i)))
+    return content_of(parts)
+
+
 def _assistant(turn: Turn, where: str) -> dict[str, Any]:
     """Return one message of the assistant.
 
@@ -177,28 +207,33 @@ def _assistant(turn: Turn, where: str) -> dict[str, Any]:
 
 
 def _others(turn: Turn, where: str) -> Iterator[dict[str, Any]]:
-    """Yield a message for each tool result, and for the texts between the results."""
-    texts: list[str] = []
+    """Yield a message for each tool result, and for the parts between the results.
+
+    An image in a result stays there: C++ lets a template that reads results write its place, and
+    makes messages of the user of the results for others.
+    """
+    parts: list[ChatPart] = []
     for i, block in enumerate(turn.content):
         if isinstance(block, TextBlock):
-            texts.append(block.text)
+            parts.append(text_part(block.text))
+        elif isinstance(block, ImageBlock) and turn.role == "user":
+            parts.append(_image(block, f"{where}[{i}]"))
         elif isinstance(block, ToolResultBlock) and turn.role == "user":
-            if texts:
-                yield {"role": turn.role, "content": "".join(texts)}
-                texts = []
-            text = _text(block.content or "", f"{where}[{i}].content")
-            text = f"Error: {text}" if block.is_error else text
-            yield {"role": "tool", "tool_call_id": block.tool_use_id, "content": text}
+            if parts:
+                yield {"role": turn.role, "content": content_of(parts)}
+                parts = []
+            content = _result(block, f"{where}[{i}]")
+            yield {"role": "tool", "tool_call_id": block.tool_use_id, "content": content}
         else:
             _refused(block, where, i)
-    if texts:
-        yield {"role": turn.role, "content": "".join(texts)}
+    if parts:
+        yield {"role": turn.role, "content": content_of(parts)}
 
 
 def _refused(block: Any, where: str, index: int) -> str:
     raise RequestError(
         f"{where}[{index}] is of type {block.type[:100]!r}, which is not supported here; this "
-        "API reads text",
+        "API reads text, and images in messages of the user and in results of tools",
         param=f"{where}[{index}].type",
         code="unsupported_content",
     )

@@ -11,9 +11,8 @@ from wherry.artifact.manifest import Manifest
 from ....core.host_abi import answer_to, open_host
 from ....text.chat_template import ChatTemplate
 
-# Wherry's name of a capability -> Ollama's, where they differ; "": Ollama has no name for it, or
-# (images) its endpoints here do not have it.
-_NAMES = {"chat": "completion", "score": "", "classify": "", "vision": ""}
+# Wherry's name of a capability -> Ollama's, where they differ; "": Ollama has no name for it.
+_NAMES = {"chat": "completion", "score": "", "classify": ""}
 
 
 def abilities(

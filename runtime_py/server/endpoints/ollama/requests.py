@@ -12,13 +12,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from ....errors import RequestError
 from ....host.request import Task, checked
 from ...catalog.quantities import seconds_of
+from ..shapes.contents import ChatPart, base64_part, text_part
 from ..shapes.counts import at_most
 from ..shapes.kinds import MAX_MESSAGES
 from . import options as ollama_options
 from .parsing import validated
 
 MAX_OPTIONS = 256
+MAX_IMAGES = 256  # in a message; C++ has a limit for the request
 _EFFORTS = ("low", "medium", "high")
+# files in base64; their bytes tell their formats
+Images = Annotated[list[str] | None, at_most(MAX_IMAGES, "images")]
 KeepAlive = Annotated[float | None, BeforeValidator(lambda v: None if v is None else seconds_of(v))]
 
 
@@ -73,7 +77,7 @@ class Message(_Shape):
     role: str
     content: str | None = ""
     thinking: str | None = None
-    images: list[Any] | None = None
+    images: Images = None
     tool_calls: Annotated[list[Call] | None, at_most(512, "calls")] = None
     tool_name: str | None = None
     tool_call_id: str | None = None
@@ -93,7 +97,7 @@ class OllamaGenerateRequest(AnswerFields):
     suffix: str | None = None
     system: str | None = None
     raw: bool | None = None
-    images: list[Any] | None = None
+    images: Images = None
     context: list[int] | None = None
 
 
@@ -136,7 +140,7 @@ def chat(body: Any) -> OllamaRequest:
         RequestError: lists everything that is wrong.
     """
     fields = validated(OllamaChatRequest, body)
-    _refuse(fields, [(f"messages[{i}]", m.images) for i, m in enumerate(fields.messages or ())])
+    _refuse(fields)
     request = _checked(
         "chat",
         _shared(fields)
@@ -161,7 +165,7 @@ def generate(body: Any) -> OllamaRequest:
         RequestError: lists everything that is wrong.
     """
     fields = validated(OllamaGenerateRequest, body)
-    _refuse(fields, [("", fields.images)])
+    _refuse(fields)
     if fields.context:
         raise RequestError(
             "context is not supported: send the conversation's messages to /api/chat",
@@ -171,14 +175,23 @@ def generate(body: Any) -> OllamaRequest:
     prompt = {"prompt": fields.prompt or "", "suffix": fields.suffix or None}
     logprobs = {"logprobs": fields.top_logprobs or 0} if fields.logprobs else {}
     if fields.raw or fields.suffix:
+        if fields.images:
+            raise RequestError(
+                "images are not supported with raw or suffix: only a chat template has places for "
+                "them",
+                param="images",
+                code="unsupported_parameter",
+            )
         return _request_of(
             fields, None, _checked("completion", _shared(fields) | prompt | logprobs)
         )
-    messages = [{"role": "system", "content": fields.system}] if fields.system else []
-    messages.append({"role": "user", "content": fields.prompt or ""})
+    content = _content(fields.images, fields.prompt or "", "images")
+    messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
+    if fields.system:
+        messages.insert(0, {"role": "system", "content": fields.system})
     turn = {"messages": messages, **_thinking(fields), **_logprobs(fields)}
     request = _checked("chat", _shared(fields) | turn)
-    if fields.system:
+    if fields.system or fields.images:
         return _request_of(fields, request, None)
     # Models without a chat template complete the text of the prompt.
     return _request_of(fields, request, _checked("completion", _shared(fields) | prompt | logprobs))
@@ -188,7 +201,9 @@ def asks_nothing(fields: AnswerFields) -> bool:
     """Tell whether the request only loads or unloads a model."""
     if isinstance(fields, OllamaChatRequest):
         return not fields.messages
-    return isinstance(fields, OllamaGenerateRequest) and not (fields.prompt or fields.suffix)
+    return isinstance(fields, OllamaGenerateRequest) and not (
+        fields.prompt or fields.suffix or fields.images
+    )
 
 
 def _checked(task: Task, fields: dict[str, Any]) -> dict[str, Any]:
@@ -274,11 +289,11 @@ def _messages(messages: list[Message]) -> list[dict[str, Any]]:
     translated: list[dict[str, Any]] = []
     open_ids: list[str] = []
     count = 0
-    for message in messages:
+    for i, message in enumerate(messages):
         fields: dict[str, Any] = {
             **(message.model_extra or {}),
             "role": message.role,
-            "content": message.content,
+            "content": _content(message.images, message.content, f"messages[{i}].images"),
             "reasoning_content": message.thinking,
         }
         if message.tool_calls:
@@ -298,15 +313,16 @@ def _messages(messages: list[Message]) -> list[dict[str, Any]]:
     return translated
 
 
-def _refuse(fields: AnswerFields, images: list[tuple[str, list[Any] | None]]) -> None:
+def _content(images: list[str] | None, text: str | None, where: str) -> str | list[ChatPart] | None:
+    """Return a content with its images before the text, as Ollama's templates have them."""
+    if not images:
+        return text
+    parts = [base64_part(image, f"{where}[{i}]") for i, image in enumerate(images)]
+    return [*parts, text_part(text)] if text else parts
+
+
+def _refuse(fields: AnswerFields) -> None:
     """Raise an error for fields that would change the response if they were ignored."""
-    for where, present in images:
-        if present:
-            raise RequestError(
-                "images are not supported: this API reads text",
-                param=f"{where}.images" if where else "images",
-                code="unsupported_parameter",
-            )
     if fields.template:
         raise RequestError(
             "template is not supported: the model's own is used. With raw: true the prompt is "

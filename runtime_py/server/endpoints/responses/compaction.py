@@ -78,7 +78,8 @@ class Compaction:
             "temperature": 0,  # greedy, so that equal conversations get equal summaries
         }
         summary_request = validated(ResponsesRequest, fields)
-        chat = chat_fields(summary_request, head + past + kept_items(_ASK, lambda _: None))
+        items = head + past + kept_items(_ASK, lambda _: None)
+        chat = chat_fields(summary_request, items, self._turn.origins)
         options = {**IN_PARTS, "max_tokens": MAX_SUMMARY}
         return HostRequest("chat", chat, options), Translated(CompactReply(head, calls))
 

@@ -10,6 +10,7 @@ from typing import Any
 from wherry.data import read
 
 from ....errors import RequestError
+from ..shapes.contents import ChatPart, content_of, image_part, text_part
 from .shapes import (
     ACCEPTED,
     AdditionalToolsItem,
@@ -31,11 +32,13 @@ from .summary import as_message, opened
 from .tools import model_name
 
 Json = dict[str, Any]
+Origins = dict[int, str]  # `id()` of an item in stored form -> its path in the request
 _DATA = read("responses")
 CALLS: dict[str, Json] = {row["type"]: row for row in _DATA["calls"]}
 OUTPUTS = frozenset(row["output"] for row in _DATA["calls"])
 # Kinds of items that only OpenAI's servers make; they are left out.
 _LEFT_OUT = frozenset(_DATA["items_left_out"])
+_IMAGE = "input_image"
 _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 
 
@@ -49,6 +52,7 @@ def kept_items(
     find: Callable[[str], Json | None],
     where: str = "input",
     left_out: list[str] | None = None,
+    origins: Origins | None = None,
 ) -> list[Json]:
     """Return the stored form of items: with ids, and with content in parts.
 
@@ -57,6 +61,7 @@ def kept_items(
         find: returns an item of an earlier response, by id.
         where: name of the request field, for errors.
         left_out: receives the kinds of items that are left out; None: they are errors.
+        origins: receives the paths of the items.
 
     Raises:
         RequestError: an item's kind is not supported, or a reference has no target.
@@ -69,6 +74,8 @@ def kept_items(
             left_out.append(str(item.type))
         else:
             kept.append(_kept(item, f"{where}[{i}]", find))
+            if origins is not None:
+                origins[id(kept[-1])] = f"{where}[{i}]"
     return kept
 
 
@@ -85,8 +92,7 @@ def _kept(item: Item, where: str, find: Callable[[str], Json | None]) -> Json:
     given = extra.get("id")
     id = given if isinstance(given, str) and 0 < len(given) <= 256 else None
     if isinstance(item, MessageItem):
-        kind = "output_text" if item.role == "assistant" else "input_text"
-        content = [_text_part(kind, text) for text in _texts(item.content, f"{where}.content")]
+        content = _kept_content(item, f"{where}.content")
         head = {"id": id or new_id("msg"), "type": "message", "status": "completed"}
         phase = {"phase": item.phase} if item.phase and item.role == "assistant" else {}
         return {**head, "role": item.role, **phase, "content": content}
@@ -97,7 +103,7 @@ def _kept(item: Item, where: str, find: Callable[[str], Json | None]) -> Json:
         if isinstance(item, SearchOutputItem):
             tools = [tool.described() for tool in item.tools]
             return {**head, "execution": "client", "call_id": item.call_id, "tools": tools}
-        output = "".join(_texts(item.output, f"{where}.output"))
+        output = _kept_output(item.output, f"{where}.output")
         return {**head, "call_id": item.call_id, "output": output}
     if isinstance(item, AdditionalToolsItem):
         head = {"id": id or new_id("at"), "type": "additional_tools", "role": "developer"}
@@ -143,6 +149,35 @@ def tools_of(items: Iterable[Json]) -> list[Tool]:
     ]
 
 
+def _kept_content(item: MessageItem, where: str) -> list[Json]:
+    if item.role == "user" and not isinstance(item.content, str):
+        return [_input_part(part, f"{where}[{i}]") for i, part in enumerate(item.content)]
+    kind = "output_text" if item.role == "assistant" else "input_text"
+    return [_text_part(kind, text) for text in _texts(item.content, where)]
+
+
+def _kept_output(output: str | Sequence[Part], where: str) -> str | list[Json]:
+    if isinstance(output, str):
+        return output
+    parts = [_input_part(part, f"{where}[{i}]") for i, part in enumerate(output)]
+    return parts if any(part["type"] == _IMAGE for part in parts) else _joined(parts)
+
+
+def _input_part(part: Part, where: str) -> Json:
+    if part.type != _IMAGE:
+        return _text_part("input_text", _text_of(part, where))
+    if isinstance(part.image_url, str):
+        return {"type": _IMAGE, "detail": part.detail or "auto", "image_url": part.image_url}
+    name = "file_id" if part.image_url is None and part.file_id is not None else "image_url"
+    reason = "there are no files here" if name == "file_id" else "an image_url is missing"
+    raise RequestError(
+        f'{where}: {reason}; an image is sent as {{"type": "input_image", "image_url": '
+        '"data:image/png;base64,..."}',
+        param=f"{where}.{name}",
+        code="unsupported_content" if name == "file_id" else "invalid_image",
+    )
+
+
 def _text_part(kind: str, text: str) -> Json:
     if kind == "output_text":
         return {"type": kind, "text": text, "annotations": [], "logprobs": []}
@@ -161,14 +196,21 @@ def _text_of(part: Part, where: str) -> str:
     if part.type in _TEXTS and part.text is not None:
         return part.text
     raise RequestError(
-        f"{where} is of type {part.type!r}, which is not supported here; this API reads text",
+        f"{where} is of type {part.type!r}, which is not supported here; this API reads text, and "
+        "images in messages of the user and in results of calls",
         param=f"{where}.type",
         code="unsupported_content",
     )
 
 
-def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
-    """Return chat messages; an assistant's reasoning, text and calls become one message."""
+def messages_of(instructions: str | None, items: Iterable[Json], origins: Origins) -> list[Json]:
+    """Return chat messages; an assistant's reasoning, text and calls become one message.
+
+    Args:
+        instructions: text of the first message.
+        items: the conversation's items in stored form.
+        origins: paths of the items that errors of their images name.
+    """
     messages: list[Json] = []
     if instructions:
         messages.append({"role": "system", "content": instructions})
@@ -183,13 +225,13 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
         if kind == "compaction":
             summary = as_message(item["encrypted_content"])
         elif kind == "message" and item["role"] != "assistant":
-            content = _joined(item["content"])
+            parts = _chat_parts(item["content"], f"{origins.get(id(item), 'input')}.content")
             if summary and item["role"] == "user":
-                content, summary = f"{summary}\n\n{content}", ""
-            messages.append({"role": item["role"], "content": content})
+                parts, summary = [text_part(f"{summary}\n\n"), *parts], ""
+            messages.append({"role": item["role"], "content": content_of(parts)})
         elif kind in OUTPUTS:
             if item["call_id"]:
-                content = item["output"] if "output" in item else _names_of_tools(item["tools"])
+                content = _result(item, f"{origins.get(id(item), 'input')}.output")
                 answer = {"tool_call_id": item["call_id"], "content": content}
                 messages.append({"role": "tool", **answer})
         elif kind != "additional_tools" and item.get("call_id", True):
@@ -197,6 +239,22 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
     if summary:
         messages.append({"role": "user", "content": summary})
     return messages
+
+
+def _chat_parts(content: Iterable[Json], where: str) -> list[ChatPart]:
+    return [
+        image_part(part["image_url"], f"{where}[{i}].image_url", part["detail"])
+        if part["type"] == _IMAGE
+        else text_part(part["text"])
+        for i, part in enumerate(content)
+    ]
+
+
+def _result(item: Json, where: str) -> str | list[ChatPart]:
+    if "output" not in item:
+        return _names_of_tools(item["tools"])
+    output = item["output"]
+    return output if isinstance(output, str) else content_of(_chat_parts(output, where))
 
 
 def _names_of_tools(tools: Iterable[Json]) -> str:

@@ -29,11 +29,14 @@ class _Shape(BaseModel):
 
 
 class Part(_Shape):
-    """One part of an item's content; only text is supported."""
+    """One part of an item's content: a text, or an image as a data: URL."""
 
     type: str = Field(max_length=256)
     text: str | None = None
     refusal: str | None = None
+    image_url: Any = None
+    file_id: Any = None
+    detail: Literal["auto", "low", "high", "original"] | None = None
 
 
 _Parts = Annotated[list[Part], Field(fail_fast=True)]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from ..shapes.fields import SamplingFields
-from .items import Json, messages_of
+from .items import Json, Origins, messages_of
 from .shapes import CountRequest, ResponsesRequest
 from .tools import OfferedTools
 
 
 def chat_fields(
-    request: CountRequest, items: list[Json], tools: OfferedTools | None = None
+    request: CountRequest, items: list[Json], origins: Origins, tools: OfferedTools | None = None
 ) -> Json:
     """Return the fields of the equivalent chat request.
 
     Args:
         request: the request of the Responses API.
         items: the conversation's items in stored form.
+        origins: paths of the items in the request, for errors.
         tools: the tools of the request and of the items; None: none are offered.
 
     Raises:
@@ -23,7 +24,7 @@ def chat_fields(
     """
     fields: Json = {
         "model": request.model,
-        "messages": messages_of(request.instructions, items),
+        "messages": messages_of(request.instructions, items, origins),
         "reasoning_effort": request.reasoning.effort if request.reasoning else None,
         "response_format": _format(request),
         "tools": (tools.chat if tools else None) or None,

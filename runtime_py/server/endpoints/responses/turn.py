@@ -16,7 +16,7 @@ from ...wire.errors import ApiError
 from ...wire.errors import body as error_body
 from ..parts import IN_PARTS, Translated
 from ..shapes.requests import not_known, refuse, validated
-from .items import Json, check_calls, kept_items, new_id, tools_of
+from .items import Json, Origins, check_calls, kept_items, new_id, tools_of
 from .local import Local
 from .memory import KeptResponse, Memory, encoded, encoded_items
 from .reply import OPENAI_THOUGHTS, ResponseReply
@@ -101,7 +101,9 @@ def ignored_fields(request: ResponsesRequest, ignored: Sequence[str]) -> list[st
     key = ["prompt_cache_key"] if request.prompt_cache_key else []
     included = [f"include.{name}" for name in request.include or () if name != LOGPROBS]
     effort = ["reasoning.effort"] if "reasoning_effort" in ignored else []
-    return sorted({*not_known(request), *inner, *key, *included, *effort, *request.left_out})
+    detail = ["input.content.detail"] if "messages.content.image_url.detail" in ignored else []
+    names = {*not_known(request), *inner, *key, *included, *effort, *detail, *request.left_out}
+    return sorted(names)
 
 
 class Turn:
@@ -112,6 +114,9 @@ class Turn:
         tenant: name of the request's key.
         local: the last response of the WebSocket connection; None: the request came over HTTP.
         thoughts: prefix of the reasoning events' names.
+
+    Attributes:
+        origins: paths of the items that `items` has returned, for errors.
     """
 
     def __init__(
@@ -126,6 +131,7 @@ class Turn:
         self._local = local
         self._thoughts = thoughts
         self._reply: ResponseReply | None = None
+        self.origins: Origins = {}
 
     def plan(
         self, loaded: LoadedModel, request: ResponsesRequest, caller: Caller
@@ -134,7 +140,7 @@ class Turn:
         left_out: list[str] = []
         before, new = self.items(request, left_out)
         tools = OfferedTools(request.tools or (), tools_of(before + new))
-        fields = chat_fields(request, before + new, tools)
+        fields = chat_fields(request, before + new, self.origins, tools)
         request.note_left_out([f"tools.{kind}" for kind in tools.left_out])
         request.note_left_out([f"input.{kind}" for kind in left_out])
         writes = request.generate is not False
@@ -155,7 +161,8 @@ class Turn:
         """Return the count of tokens that precede the output, in the Responses API's shape."""
         before, new = self.items(request, [])
         tools = OfferedTools(request.tools or (), tools_of(before + new))
-        prompt = loaded.prompt(chat_fields(request, before + new, tools), caller)
+        fields = chat_fields(request, before + new, self.origins, tools)
+        prompt = loaded.prompt(fields, caller)
         return {"object": "response.input_tokens", "input_tokens": len(prompt)}
 
     def failure(self, error: ApiError) -> Json:
@@ -182,8 +189,13 @@ class Turn:
             before = self._context_of(request.previous_response_id)
         elif request.conversation_id:
             before = self._memory.conversation(self._tenant, request.conversation_id).context
+        earlier = "previous_response_id" if request.previous_response_id else "conversation"
+        self.origins = {id(item): f"{earlier}[{i}]" for i, item in enumerate(before)}
         new = kept_items(
-            request.input, lambda id: self._memory.item(self._tenant, id), left_out=left_out
+            request.input,
+            lambda id: self._memory.item(self._tenant, id),
+            left_out=left_out,
+            origins=self.origins,
         )
         if not before and not new:
             raise RequestError("input is empty; it takes a text, or a list of items", param="input")
