@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 LINGER_SECONDS = 1.0
@@ -47,7 +48,8 @@ class LingeringTransport:
         """Close the sending side now and the connection later."""
         self._lingers = True
         if self._transport.can_write_eof():  # TLS cannot close one side
-            self._transport.write_eof()
+            with suppress(OSError):  # the client has gone
+                self._transport.write_eof()
         self._transport.resume_reading()
         asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
 
