@@ -92,13 +92,15 @@ def _copied(span) -> Span:
     return Span(span.first, span.rows, bytes(span.digest), bytes(span.patches[:size]), positions)
 
 
-def make_seeing(template: str = BOTH, *, vision=SETTINGS, context: int = 512) -> LoadedModel:
+def make_seeing(
+    template: str = BOTH, *, vision=SETTINGS, context: int = 512, pages: int = 1024
+) -> LoadedModel:
     """A model that reads images and says "Yes."."""
     backend = small_tokenizers.byte_level()
     backend.add_special_tokens([AddedToken(name, special=True) for name in SPECIALS])
     tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
     core = SeeingCore(
-        saying(tokenizer.encode("Yes."), backend.token_to_id("</s>")), context=context
+        saying(tokenizer.encode("Yes."), backend.token_to_id("</s>")), context=context, pages=pages
     )
     files = SideFiles(tokenizer, ChatTemplate(template), vision=vision)
     return LoadedModel("seeing", core, files, max_batch=16)

@@ -7,10 +7,12 @@ import pytest
 from wherry.runtime import MLCEngine, create_app
 
 from ..conftest import core_of
-from ..vision_model import BOTH, seeing_engines, text
+from ..vision_model import BOTH, file_of, picture, seeing_engines, text, url_of
+from .almost_right import fuzz
 from .asking import client_of
 from .image_requests import (
     BROKEN,
+    CALL,
     CALLED,
     DATA,
     MESSAGES,
@@ -24,6 +26,7 @@ from .image_requests import (
     typed,
     user,
 )
+from .test_fuzz_protocols import check
 
 
 @pytest.fixture
@@ -137,3 +140,36 @@ def test_a_model_of_text_refuses_images(make):
             answer = client.post(path, json={"model": "small", **SAME[path], **more})
             assert answer.status_code == 400, answer.text
             assert f"{place} is not supported; this model reads text, and no images" in answer.text
+
+
+SMALL = url_of(file_of(picture(8, 8)))
+IMAGE = block(SMALL.partition(",")[2])
+ITEMS = [
+    user(seen(SMALL, detail="low"), typed("a")),
+    CALLED,
+    OUTPUT | {"output": [seen(SMALL), typed("b")]},
+]
+TURNS = [
+    user(IMAGE, text("a"), block(type="url", url=SMALL)),
+    {"role": "assistant", "content": [CALL]},
+    user(RESULT | {"content": [text("b"), IMAGE]}),
+]
+BODIES = {
+    MESSAGES: {"model": "seeing", "max_tokens": 9, "messages": TURNS},
+    f"{MESSAGES}/count_tokens": {"model": "seeing", "messages": TURNS},
+    RESPONSES: {"model": "seeing", "input": ITEMS},
+    f"{RESPONSES}/input_tokens": {"model": "seeing", "input": ITEMS},
+    "/v1/conversations": {"items": ITEMS},
+}
+
+
+def test_bodies_that_are_almost_right():
+    statuses = []
+
+    def count(path, answer):
+        check(path, answer)
+        statuses.append(answer.status_code)
+
+    with seeing_engines() as build:
+        fuzz(lambda *_, **options: build(**options).loaded, BODIES, count, range(200))
+    assert {200, 400} <= set(statuses)
