@@ -37,16 +37,18 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 class Model:
     def __init__(
-        self, core: ctypes.CDLL, lib: Path, weights: Path, options: Mapping[str, Any] | None = None
+        self,
+        core: ctypes.CDLL,
+        lib: Path,
+        weights: Path,
+        options: Mapping[str, Any] | None = None,
+        device: str = "cpu",
     ) -> None:
         self.core = core
         self.handle = ctypes.c_void_p()
         text = json.dumps(options or {}).encode()
-        self.check(
-            core.wherry_model_load(
-                str(lib).encode(), str(weights).encode(), b"cpu", text, ctypes.byref(self.handle)
-            )
-        )
+        paths = (str(lib).encode(), str(weights).encode(), device.encode())
+        self.check(core.wherry_model_load(*paths, text, ctypes.byref(self.handle)))
 
     def check(self, status: int) -> None:
         if status:
