@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import gguf
 import numpy as np
@@ -22,6 +25,7 @@ from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import label_of
 from wherry.errors import ModelError, UsageError
 from wherry.hub import source
+from wherry.hub.file_names import PROCESSOR
 from wherry.runtime.load.loading import resolve
 
 from ...models.test_towers import (
@@ -34,6 +38,7 @@ from ...models.test_towers import (
     prompt,
     save,
 )
+from ...support import llama_cpp
 from ...support.tiny_models import Runner, compiled
 from . import writing
 from .test_hostile import mutant
@@ -105,6 +110,34 @@ def test_the_pair_computes_what_its_folder_does(name, tmp_path):
     assert (out / VISION).read_bytes() == (direct / VISION).read_bytes()
     with pytest.raises(UsageError, match="Leave mmproj out"):
         resolve(out, mmproj="none")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", CASES)
+def test_what_llama_cpp_converts(name, tmp_path):
+    folder = tmp_path / name
+    save(folder, CASES[name])
+    processor = json.loads((folder / PROCESSOR).read_text())
+    processor |= {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.5, 0.25, 0.125]}
+    (folder / PROCESSOR).write_text(json.dumps(processor))
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["architectures"] = ["LlamaForCausalLM"]  # as on the hub
+    (folder / "config.json").write_text(json.dumps(config))
+    tokens = {"model": {"vocab": {f"[{i}]": i for i in range(320)}}, "added_tokens": []}
+    (folder / "tokenizer.json").write_text(json.dumps(tokens))
+    program = Path(__file__).with_name("to_gguf.py")
+    sources = llama_cpp.sources(tmp_path)
+    subprocess.run([sys.executable, program, sources, folder], check=True)
+    why = folder / "model.txt"
+    assert not why.exists(), why.read_text()
+    (folder / "tokenizer.json").unlink()
+    direct = converted(folder, tmp_path / "direct")
+    out = converted(folder / "model.gguf", tmp_path / "out")
+    assert (out / VISION).read_bytes() == (direct / VISION).read_bytes()
+    one, other = load_state(direct), load_state(out)
+    assert one.keys() == other.keys()
+    for parameter, array in one.items():
+        np.testing.assert_array_equal(array, other[parameter])
 
 
 def test_the_bits_of_both_ways_are_equal(pair, original, tmp_path):
