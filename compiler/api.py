@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache as remembered
 from importlib.metadata import version
 from pathlib import Path
@@ -59,6 +59,16 @@ Progress = Callable[[str, int, int], None]  # arguments: phase, steps done, step
 _SOURCES = (".py", ".ll", ".mjs", ".cuh")  # suffixes of the compiler's own source files
 
 
+@dataclass(frozen=True, slots=True)
+class ModelParts:
+    """What belongs to a model's weights besides the model's own."""
+
+    # Whether the block of multi-token prediction does, or the EAGLE-3 head that does in its place;
+    # see `ArtifactSpec.draft_head`.
+    drafts: bool | str = False
+    mmproj: str | None = None  # the projector file of a GGUF file; see `ArtifactSpec.mmproj`
+
+
 def convert_model(
     model: str,
     out: Path | None = None,
@@ -66,8 +76,7 @@ def convert_model(
     quant: str | None = None,
     allowed: AllowedSchemes = ANY,
     calibration: str = AUTO,
-    drafts: bool | str = False,
-    mmproj: str | None = None,
+    parts: ModelParts = ModelParts(),
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
@@ -81,15 +90,11 @@ def convert_model(
         allowed: without a scheme, the checkpoint's schemes in which weights stay, and the block
             types that a mix ("auto:4.5") may choose from.
         calibration: "auto", "none", "builtin" or a text file; see `ArtifactSpec.calibration`.
-        drafts: whether the block of multi-token prediction is among the weights, or the EAGLE-3
-            head that is among them in its place; see `ArtifactSpec.draft_head`.
-        mmproj: the projector file of a GGUF file; see `ArtifactSpec.mmproj`.
+        parts: what belongs to the weights besides the model's own.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
-    return _converted(model, out, quant, allowed, calibration, drafts, mmproj, progress, thorough)[
-        0
-    ]
+    return _converted(model, out, quant, allowed, calibration, parts, progress, thorough)[0]
 
 
 def _converted(
@@ -98,8 +103,7 @@ def _converted(
     quant: str | None,
     allowed: AllowedSchemes,
     calibration: str,
-    drafts: bool | str,
-    mmproj: str | None,
+    parts: ModelParts,
     progress: Progress | None,
     thorough: bool,
 ) -> tuple[Path, Described]:
@@ -108,9 +112,9 @@ def _converted(
     keep, types = allowed.keep, allowed.types
     if quant is not None:
         base_of(quant)  # reports errors now, not after a download
-    mix = mix_of(quant)
+    mix, drafts = mix_of(quant), parts.drafts
     head = drafts if isinstance(drafts, str) else None
-    described = describe(joined(model_folder(model, progress, mmproj), head, progress))
+    described = describe(joined(model_folder(model, progress, parts.mmproj), head, progress))
     folder = described.folder
     scheme = base_of(quant or described.default_scheme)
     label = None if quant or keep == NOTHING else folder.label
@@ -203,8 +207,7 @@ def ensure_artifact(
         choice.quant,
         AllowedSchemes(choice.kept_schemes, choice.types),
         choice.calibration,
-        choice.draft_head or choice.mtp,
-        choice.mmproj,
+        ModelParts(choice.draft_head or choice.mtp, choice.mmproj),
         progress,
         thorough,
     )

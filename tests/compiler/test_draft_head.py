@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from wherry.base import settings
-from wherry.compiler.api import convert_model, ensure_artifact
+from wherry.compiler.api import ModelParts, convert_model, ensure_artifact
 from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.joined import with_others
@@ -55,13 +55,13 @@ def test_heads_that_do_not_fit(case, fields, error):
     model, head = case
     change(head, **fields)
     with pytest.raises((ModelError, UsageError), match=error):
-        convert_model(str(model), drafts=str(head))
+        convert_model(str(model), parts=ModelParts(drafts=str(head)))
 
 
 def test_a_folder_that_is_no_head(case):
     model, _ = case
     with pytest.raises(ModelError, match=r"is not an EAGLE-3 head.*type --draft"):
-        convert_model(str(model), drafts=str(model))
+        convert_model(str(model), parts=ModelParts(drafts=str(model)))
 
 
 def test_a_smaller_vocabulary_without_a_map(case):
@@ -69,7 +69,7 @@ def test_a_smaller_vocabulary_without_a_map(case):
     stored = WithHead(KIND).stored
     save_file({n: t for n, t in stored.items() if n not in SPARE}, head / "model.safetensors")
     with pytest.raises(UsageError, match="draft_vocab_size is 100, and there is no d2t"):
-        convert_model(str(model), drafts=str(head))
+        convert_model(str(model), parts=ModelParts(drafts=str(head)))
 
 
 @pytest.mark.parametrize("changed", SPOILT)
@@ -77,7 +77,7 @@ def test_a_map_that_is_none(case, changed):
     model, head = case
     save_file(WithHead(KIND).stored | {"d2t": changed}, head / "model.safetensors")
     with pytest.raises(ModelError, match=r"d2t is .*an integer of 32 or 64"):
-        convert_model(str(model), drafts=str(head))
+        convert_model(str(model), parts=ModelParts(drafts=str(head)))
 
 
 def test_tokens_that_the_model_has_not(case):
@@ -85,7 +85,7 @@ def test_tokens_that_the_model_has_not(case):
     stored = WithHead(KIND).stored
     save_file(stored | {"d2t": stored["d2t"] + 400}, head / "model.safetensors")
     with pytest.raises(ModelError, match=r"d2t maps .* the model has 320 tokens"):
-        convert_model(str(model), drafts=str(head))
+        convert_model(str(model), parts=ModelParts(drafts=str(head)))
 
 
 def test_one_way_to_draft(case):

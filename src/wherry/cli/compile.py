@@ -28,11 +28,12 @@ def convert_command(
 
     Prints the folder. An interrupted conversion resumes.
     """
-    from wherry.compiler.api import convert_model
+    from wherry.compiler.api import ModelParts, convert_model
 
+    parts = ModelParts(mmproj=mmproj)
     with shown() as progress:
         folder = convert_model(
-            model, output, quant=quant, calibration=calibration, mmproj=mmproj, progress=progress
+            model, output, quant=quant, calibration=calibration, parts=parts, progress=progress
         )
     click.echo(folder)
 

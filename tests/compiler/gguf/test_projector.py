@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from wherry.artifact.manifest import VISION, read_manifest
-from wherry.compiler.api import convert_model
+from wherry.compiler.api import ModelParts, convert_model
 from wherry.compiler.checkpoint.folder import read_folder
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.gguf.folder import unfold
@@ -75,8 +75,8 @@ def pair(original, tmp_path):
     return write
 
 
-def converted(file, out, **options):
-    return convert_model(str(file), out, quant="q0f32", **options)
+def converted(file, out, mmproj=None):
+    return convert_model(str(file), out, quant="q0f32", parts=ModelParts(mmproj=mmproj))
 
 
 def content(file, architecture):
@@ -164,7 +164,7 @@ def test_types_of_tensors(kind, pair, original, tmp_path):
 def test_the_text_model_keeps_its_bits(pair, tmp_path):
     file = pair(text_kind="Q8_0")
     seeing = convert_model(str(file), tmp_path / "seeing")
-    text = convert_model(str(file), tmp_path / "text", mmproj="none")
+    text = convert_model(str(file), tmp_path / "text", parts=ModelParts(mmproj="none"))
     assert label_of(seeing) == label_of(text) == "Q8_0"
     shards = [{p.read_bytes() for p in out.glob("params_shard_*")} for out in (seeing, text)]
     assert shards[1] < shards[0]
