@@ -458,10 +458,11 @@ def test_what_other_programs_call_a_model(tmp_path, typed, meant):
 
 
 def test_files_of_other_programs(tmp_path):
+    (tmp_path / "mmproj-model.gguf").write_bytes(b"GGUF")
     file = tmp_path / "model.GGUF"
     file.write_text("")
     assert resolve(str(file), cache=tmp_path) == file
-    with pytest.raises(ModelError, match=r"no config\.json, .*Type the GGUF file itself: .*GGUF"):
+    with pytest.raises(ModelError, match=r"no config\.json, .*the GGUF file itself: .*model\.GGUF"):
         resolve(str(tmp_path), cache=tmp_path)
     (tmp_path / "mlc-chat-config.json").write_text("{}")
     with pytest.raises(ModelError, match="mlc-llm has quantized"):

@@ -15,7 +15,7 @@ from wherry.base.json_file import read_object
 from wherry.errors import ModelError, UsageError, shown
 
 from .file_names import MISTRAL_INDEX, MISTRAL_PARAMS, MISTRAL_WEIGHTS
-from .gguf_files import SUFFIX
+from .gguf_files import SUFFIX, is_projector
 
 DEMO = "demo"
 _HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
@@ -80,6 +80,7 @@ def with_config(folder: Path, model: str) -> Path:
         raise ModelError(f"{model}: {folder} {what}")
     if not (folder / "config.json").is_file() and not is_mistral(folder):
         files = sorted(p for p in folder.iterdir() if p.suffix.lower() == SUFFIX)
+        files = [p for p in files if not is_projector(p.name)]
         why = f" Type the GGUF file itself: {files[0]}" if files else ""
         if (folder / "mlc-chat-config.json").is_file():
             why = " mlc-llm has quantized its weights: give the original model, and --quant."
