@@ -136,7 +136,14 @@ std::string ChatTools::rendered(const std::function<bool()>& gone, Texts* change
   if (!mark.empty()) mark_last(messages, fields_, mark);
   const bool opens =
       !fields_.has("add_generation_prompt") || fields_.truth("add_generation_prompt");
-  const std::string text = adapted_text(std::move(messages), mark.empty() && opens, gone, changes);
+  std::string text = adapted_text(messages, mark.empty() && opens, gone, changes);
+  if (!images_.fit(text) && chat_format_.history() != nullptr) {
+    Values moved = images_.after_results(messages);
+    if (!moved.empty()) {
+      text = adapted_text(std::move(moved), mark.empty() && opens, gone, changes);
+      if (changes != nullptr) changes->emplace_back("images-after-results");
+    }
+  }
   if (mark.empty()) return text;
   const size_t end = text.rfind(mark);
   if (end == text.npos) {

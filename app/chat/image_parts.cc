@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "app/request/request_error.h"
 
@@ -11,7 +12,8 @@ namespace {
 
 using Items = std::vector<std::pair<Value, Value>>;
 
-constexpr size_t kMaxImages = 32;  // in a request
+constexpr size_t kMaxImages = 32;                             // in a request
+constexpr char kMoved[] = "The next message has the image.";  // a result that had nothing else
 
 void check_detail(const Fields& image, const std::string& param) {
   const Value* detail = image.find("detail");
@@ -40,6 +42,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
+Value with_text(const Value& message, std::string content) {
+  Items items = message.dict().items;
+  items.emplace_back("content", std::move(content));
+  return json::make_dict(std::move(items));
+}
+
 }  // namespace
 
 std::string new_mark() {
@@ -47,6 +55,14 @@ std::string new_mark() {
   std::string result;
   for (int i = 0; i < 32; ++i) result += "0123456789abcdef"[device() % 16];
   return result;
+}
+
+std::vector<size_t> places_of(const std::string& text, const std::string& within) {
+  std::vector<size_t> places;
+  for (size_t at = 0; (at = within.find(text, at)) != within.npos; at += text.size()) {
+    places.push_back(at);
+  }
+  return places;
 }
 
 ImageParts::ImageParts(const Vision* vision) : vision_(vision) {
@@ -127,6 +143,42 @@ Value ImageParts::for_template(const Value& messages) const {
     values.push_back(json::make_dict(std::move(items)));
   }
   return json::make_list(std::move(values));
+}
+
+bool ImageParts::fit(const std::string& rendered) const {
+  return images_.empty() ||
+         places_of(vision_->processor->placeholder(), rendered).size() == images_.size();
+}
+
+Values ImageParts::after_results(const Values& messages) const {
+  Values result;
+  std::string moved;  // marks of the images of the results before
+  bool any = false;
+  const auto push_user = [&] {
+    result.push_back(json::make_dict({{"role", "user"}, {"content", std::exchange(moved, "")}}));
+  };
+  for (const Value& message : messages) {
+    const Fields fields(message);
+    const std::string role = fields.text("role"), content = fields.text("content");
+    const size_t n = role == "tool" ? places_of(place_, content).size() : 0;
+    any = any || n > 0;
+    if (role != "tool" && !moved.empty()) {
+      if (role == "user") {
+        result.push_back(with_text(message, std::exchange(moved, "") + content));
+        continue;
+      }
+      push_user();
+    }
+    if (n == 0) {
+      result.push_back(message);
+      continue;
+    }
+    const std::string text = replaced(content, place_, "");
+    result.push_back(with_text(message, text.empty() ? kMoved : text));
+    for (size_t i = 0; i < n; ++i) moved += place_;
+  }
+  if (!moved.empty()) push_user();
+  return any ? result : Values();
 }
 
 Value ImageParts::marked(const Value& value) const {

@@ -24,6 +24,9 @@ struct ImagePart {
 // Returns a text of 32 random characters that no request contains.
 std::string new_mark();
 
+// Returns the places of a text in another, from the left and without overlaps.
+std::vector<size_t> places_of(const std::string& text, const std::string& within);
+
 class ImageParts {
  public:
   // vision: null if the model reads text alone; must outlive the object.
@@ -39,6 +42,11 @@ class ImageParts {
   // "text": ...} and {"type": "image"}, and typed placeholders with a mark.
   Value for_template(const Value& messages) const;
   Value marked(const Value& value) const;
+  // Whether a template's output has a place for each image.
+  bool fit(const std::string& rendered) const;
+  // Returns messages in which a message of the user after the results of tools has their images,
+  // for templates that write results as text; none if no result has an image.
+  Values after_results(const Values& messages) const;
   // Returns a part of the template's output without marks.
   std::string unmarked(std::string text) const;
 

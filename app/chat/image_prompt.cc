@@ -59,15 +59,6 @@ std::string file_of(const std::string& url, const std::string& param) {
   return file;
 }
 
-// Returns the places of a text in another, from the left and without overlaps.
-std::vector<size_t> places_of(const std::string& text, const std::string& within) {
-  std::vector<size_t> places;
-  for (size_t at = 0; (at = within.find(text, at)) != within.npos; at += text.size()) {
-    places.push_back(at);
-  }
-  return places;
-}
-
 // The text of a prompt in which images have taken the places of their placeholders.
 struct Expanded {
   std::string text;

@@ -28,6 +28,7 @@ from .image_requests import (
     SAME,
     URL,
     block,
+    chat,
     post,
     seen,
     typed,
@@ -36,6 +37,8 @@ from .image_requests import (
 from .socket_client import SocketClient
 
 USERS = BOTH[BOTH.index("{% for m in messages") :]  # knows no tools
+# writes results as text
+TEXTS = BOTH.replace("{% if m.content is string", "{% if m.content is string or m.role == 'tool'")
 
 
 @pytest.fixture
@@ -134,9 +137,10 @@ def results_of(client, engine, content, **more) -> str:
     [
         (BOTH, "<|tool|>It: <image><|assistant|>"),
         (USERS, "<|user|>Result of look:\nIt: <image><|assistant|>"),
+        (TEXTS, "<|tool|>It: <|user|><image><|assistant|>"),
         (LISTS, "User: Result of look:\nIt: <image><end_of_utterance>\nAssistant:"),
     ],
-    ids=["results", "users", "lists"],
+    ids=["results", "users", "texts", "lists"],
 )
 def test_images_in_results(seeing, template, end):
     engine = seeing(template)
@@ -146,6 +150,33 @@ def test_images_in_results(seeing, template, end):
         assert len(last(engine)[1]) == 5
         only = results_of(client, engine, [block()], is_error=True)
         assert only.endswith(end.replace("It", "Error"))
+
+
+def test_images_of_results_that_are_texts(seeing):
+    """Those of all results in a row stand before the next text of the user, in their order."""
+    engine = seeing(TEXTS)
+    calls = [CALL, CALL | {"id": "toolu_2"}]
+    results = [
+        RESULT | {"content": [block(), text("It")]},
+        RESULT | {"tool_use_id": "toolu_2", "content": [block(OTHER.partition(",")[2])]},
+    ]
+    turns = [user(text("Look.")), {"role": "assistant", "content": calls}]
+    with client_of(create_app(engine)) as client:
+        answer = post(client, MESSAGES, messages=[*turns, user(*results, text("And?"))])
+        assert "images-after-results" in answer.headers["x-wherry-adapted"]
+        said = "<|tool|>It<|tool|>The next message has the image.<|user|><image>And?<|assistant|>"
+        assert written(engine).endswith(said)
+        post(client, CHAT, messages=[user(chat(), chat(OTHER))])
+        digests = [[span.digest for span in one] for one in core_of(engine.loaded).spans]
+        assert digests[0] == digests[1]
+        later = [{"role": "assistant", "content": "Yes."}, user(text("Why?"))]
+        post(client, MESSAGES, messages=[*turns, user(*results), *later])
+        assert written(engine).endswith("<|user|><image><|assistant|>Yes.<|user|>Why?<|assistant|>")
+    engine = seeing(TEXTS.replace("m.role == 'tool'", "true"))  # has no places at all
+    with client_of(create_app(engine)) as client:
+        body = {"model": "seeing", "max_tokens": 9, "messages": [*turns, user(*results)]}
+        answer = client.post(MESSAGES, json=body)
+        assert answer.status_code == 400 and "writes 0 places for the 2 images" in answer.text
 
 
 def test_images_beside_results(client, engine):
