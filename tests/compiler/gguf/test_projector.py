@@ -91,7 +91,7 @@ def content(file, architecture):
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["smolvlm", pytest.param("idefics3", marks=pytest.mark.nightly)])
 def test_the_pair_computes_what_its_folder_does(name, tmp_path):
     case, folder, file = CASES[name], tmp_path / "folder", tmp_path / "model.gguf"
     model, tiles = save(folder, case)
