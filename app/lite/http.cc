@@ -234,7 +234,8 @@ struct HttpServer::Impl {
                             {"created", created},
                             {"owned_by", "wherry"},
                             {"max_model_len", model.context()},
-                            {"root", model.name()}});
+                            {"root", model.name()},
+                            {"input_modalities", json::make_list({"text"})}});
   }
 
   void answer(Endpoint endpoint, const std::string& text, const Request& request,

@@ -10,9 +10,8 @@ from tests.runtime.conftest import core_of
 from tests.runtime.vision_model import file_of, make_seeing, picture
 
 from wherry.cli import options
-from wherry.cli.chat import chat_command
 from wherry.cli.conversation_file import read
-from wherry.cli.run import run_command
+from wherry.cli.group import cli
 from wherry.errors import UsageError
 from wherry.runtime import MLCEngine
 
@@ -42,11 +41,12 @@ def prompt_of(model) -> str:
 
 def invoked(command, *arguments, lines=()):
     stdin = "".join(f"{line}\n" for line in lines)
-    return CliRunner().invoke(command, ["folder", *arguments], input=stdin)
+    # By the program: a command alone would keep the names of its help option without "-h".
+    return CliRunner().invoke(cli, [command, "folder", *arguments], input=stdin)
 
 
 def test_images_come_before_the_prompt(model):
-    done = invoked(run_command, "--image", "a.png", "--image", "b.jpg", "What is it?")
+    done = invoked("run", "--image", "a.png", "--image", "b.jpg", "What is it?")
     assert (done.exit_code, done.stdout.strip()) == (0, "Yes."), done.exception
     assert prompt_of(model).endswith("<fake_token_around_image>What is it?<|assistant|>")
     assert len(core_of(model).spans[-1]) == 2 * 3
@@ -54,17 +54,17 @@ def test_images_come_before_the_prompt(model):
 
 def test_a_file_that_is_not_there_ends_it_before_the_load(model, monkeypatch):
     monkeypatch.setattr(options, "opened", lambda *_: pytest.fail("it is loaded"))
-    done = invoked(run_command, "--image", "c.png", "x")
+    done = invoked("run", "--image", "c.png", "x")
     assert isinstance(done.exception, UsageError)
     assert "c.png: No such file or directory" in str(done.exception)
-    done = invoked(run_command, "--image", "a.png", "--completion", "x")
+    done = invoked("run", "--image", "a.png", "--completion", "x")
     assert done.exit_code == 2 and "--completion" in done.stderr
 
 
 def test_in_a_chat(model, tmp_path):
     lines = ("/image c.png", "/image", "/image a.png", "What?", "Why?", "/regen", "/undo", "/undo",
              "/image b.jpg", "/reset", "No.", f"/save {tmp_path}/talk.json")  # fmt: skip
-    done = invoked(chat_command, lines=lines)
+    done = invoked("chat", lines=lines)
     assert done.exit_code == 0 and done.stdout.split() == ["Yes."] * 4, done.stderr
     assert "c.png: No such file" in done.stderr and "Type: /image cat.jpg" in done.stderr
     assert "[images with the next message: 1]" in done.stderr
@@ -73,15 +73,15 @@ def test_in_a_chat(model, tmp_path):
 
 def test_a_conversation_with_images_goes_on(model, tmp_path):
     file = tmp_path / "talk.json"
-    invoked(chat_command, "--save", str(file), lines=["/image a.png", "What?"])
+    invoked("chat", "--save", str(file), lines=["/image a.png", "What?"])
     content = read(file).turns[0]["content"]
     assert [part["type"] for part in content] == ["image_url", "text"]
-    done = invoked(chat_command, "--save", str(file), lines=["Why?"])
+    done = invoked("chat", "--save", str(file), lines=["Why?"])
     assert "[2 messages of" in done.stderr
     assert [len(spans) for spans in core_of(model).spans] == [3, 3]
 
 
 def test_a_file_that_is_no_image(model, tmp_path):
     (tmp_path / "x.png").write_text("no image")
-    done = invoked(run_command, "--image", "x.png", "x")
+    done = invoked("run", "--image", "x.png", "x")
     assert "the image cannot be read" in str(done.exception)
