@@ -190,8 +190,8 @@ def test_what_does_not_go_together(tmp_path, words, said):
 LINUX = ("linux-x86_64", "linux-aarch64")
 SYSROOT = "/usr/aarch64-linux-gnu"
 HERE = Path(__file__).parent
-# Bytes of the shared library; on Arm with the code of three levels.
-LARGEST = {"aarch64": 3_700_000, "x86_64": 3_400_000}
+# Bytes of the shared library; on Arm with the code of three levels. Images took 82,000 of them.
+LARGEST = {"aarch64": 3_900_000, "x86_64": 3_600_000}
 REQUEST = {
     "messages": [{"role": "user", "content": "Tell me a story about a fox. 🦊"}],
     "temperature": 0,
