@@ -207,8 +207,8 @@ def _prepare(weights: ModelWeights, out: Path, progress: Progress | None) -> Con
             own = of_checkpoint(mix, plan, checkpoint, weights.exact, weights.types, progress)
         encoding = replace(encoding, own=own)
     _check_equal(checkpoint, plan)
-    tower, text_parameters = described.tower, plan.parameters
-    of_text = [encoding.tensors(p.name, p.shape) for p in text_parameters]
+    tower = described.tower
+    of_text = [encoding.tensors(p.name, p.shape) for p in plan.parameters]
     of_tower: list[Sequence[StoredTensor]] = []
     if tower is not None:
         tower_names = [name for name in checkpoint.shapes if tower.owns(name)]

@@ -8,6 +8,8 @@ namespace wherry {
 
 namespace {
 
+constexpr int64_t kImageRows = 8192;  // most rows of image features, unless the host asks for more
+
 JsonReader reader_of(const char* json, const char* what, Problems& problems) {
   std::string text = json == nullptr || *json == '\0' ? "{}" : json;
   return {parse_json_object(text, what, WHERRY_INVALID_ARGUMENT), what, problems};
@@ -100,7 +102,8 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
     problems.add("\"max_step_seconds\" is ", config.max_step_seconds, "; accepted is 0 or more");
   }
   if (metadata.image_features > 0) {
-    config.image_rows = bounded(reader, "image_rows", context, 1, most_tokens, problems);
+    config.image_rows =
+        bounded(reader, "image_rows", std::min(context, kImageRows), 1, most_tokens, problems);
   } else if (reader.has("image_rows")) {
     problems.add("\"image_rows\" is for models that take images; this one takes none");
   }

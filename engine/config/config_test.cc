@@ -73,6 +73,9 @@ TEST(rows_of_image_features) {
   metadata.image_features = 576;
   CHECK_EQ(parse_engine_config(R"({"context": 100})", metadata).image_rows, 100);
   CHECK_EQ(parse_engine_config(R"({"image_rows": 64})", metadata).image_rows, 64);
+  metadata.context = 131072;
+  CHECK_EQ(parse_engine_config("{}", metadata).image_rows, 8192);
+  CHECK_EQ(parse_engine_config(R"({"image_rows": 9000})", metadata).image_rows, 9000);
   CHECK_CONTAINS(
       ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_engine_config(R"({"image_rows": 0})", metadata)),
       "\"image_rows\" is 0; accepted are 1..");

@@ -331,9 +331,11 @@ WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
  *  "cache_bytes": upper bound on the size of that folder (1 GiB),
  *  "max_drafts": draft tokens for a request that sets no number (0; with a draft model 4, with
  *   a block of multi-token prediction in the library 3),
- *  "max_slowdown": factor by which prefill chunks may lengthen a step of running requests (2),
+ *  "max_slowdown": factor by which prefill chunks may lengthen a step of running requests, and
+ *   images their time (2),
  *  "max_step_seconds": upper bound on a step with prefill chunks, as far as known (0: no limit),
- *  "image_rows": rows of image features that stay in memory (context); at least those of a tile}
+ *  "image_rows": rows of image features that stay in memory (context, at most 8192); at
+ *   least those of a tile}
  */
 WHERRY_API int wherry_engine_create(wherry_model* model, wherry_model* draft,
                                     const char* config_json, wherry_engine** out);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 from typing import Any
 
@@ -139,12 +139,7 @@ class WeightPlan:
 
     def followed_by(self, other: WeightPlan) -> WeightPlan:
         """Return the plan of these parameters and, after them, those of another model."""
-        pairs = zip(_fields(self), _fields(other), strict=True)
-        return WeightPlan(*(a + b for a, b in pairs))
-
-
-def _fields(plan: WeightPlan) -> tuple[Any, ...]:
-    return (plan.parameters, plan.dropped, plan.unused, plan.equal)
+        return WeightPlan(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

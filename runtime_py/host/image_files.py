@@ -56,6 +56,7 @@ def decoded(data: bytes) -> Iterator[DecodedImage]:
 
     Raises:
         ImageError: the file cannot be read, or has more than MAX_PIXELS pixels.
+        MemoryError: this machine has no room for the pixels.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -64,6 +65,8 @@ def decoded(data: bytes) -> Iterator[DecodedImage]:
         width, height = image.size
     except UnidentifiedImageError as e:
         raise ImageError("it is none of JPEG, PNG, WebP and GIF, or damaged") from e
+    except MemoryError:  # no fault of the file
+        raise
     except Exception as e:  # decoders of damaged files raise anything
         raise ImageError(_reason(e)) from e
     if width * height > MAX_PIXELS:
@@ -71,6 +74,8 @@ def decoded(data: bytes) -> Iterator[DecodedImage]:
     with _one_large if width * height > _LARGE else nullcontext():
         try:
             pixels = DecodedImage(_rgb(image))
+        except MemoryError:
+            raise
         except Exception as e:  # as above
             raise ImageError(_reason(e)) from e
         yield pixels

@@ -192,3 +192,12 @@ def test_mutants_are_read_or_refused(kind, options):
             assert str(e) and len(str(e)) <= 300
         assert time.monotonic() - start < 10
     assert read < 200
+
+
+def test_a_machine_without_room_is_no_fault_of_the_file(monkeypatch):
+    def full(self, *_args, **_options):
+        raise MemoryError
+
+    monkeypatch.setattr(Image.Image, "convert", full)
+    with pytest.raises(MemoryError), decoded(file_of(picture(4, 4))):
+        pass
