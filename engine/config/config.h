@@ -38,9 +38,9 @@ struct EngineConfig {
 ModelOptions parse_model_options(const char* json);
 
 // Parses the options of wherry_engine_create. Defaults: max_batch 8; context that of the library,
-// or kv_tokens if that is less; image_rows the context, at most 8,192; kv_tokens max_batch * context (the system
-// commits this memory when pages are first written); prefill_chunk the larger of 256 and max_batch.
-// No default exceeds the library's memory plan.
+// or kv_tokens if that is less; image_rows the context, at most 8,192; kv_tokens max_batch *
+// context (the system commits this memory when pages are first written); prefill_chunk the larger
+// of 256 and max_batch. No default exceeds the library's memory plan.
 EngineConfig parse_engine_config(const char* json, const Metadata& metadata);
 // Parses the options with `drafts` as the default of max_drafts.
 EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int drafts);
