@@ -20,9 +20,10 @@ class Options(BaseModel):
     load: dict[str, Any] = Field(
         default_factory=dict
     )  # options of the load (LoadOptions): quant, context, max_batch, ...
-    # allowed origins (CORS); create_app describes this option and the next six
+    # allowed origins (CORS); create_app describes this option and the next seven
     cors: list[str] = Field(default_factory=list)
     hosts: list[str] = Field(default_factory=list)
+    media_hosts: list[str] = Field(default_factory=list)
     # a file of keys on each machine; its limits apply to each replica separately
     keys: str | None = None
     # seconds that a request may take; None: no limit

@@ -50,6 +50,7 @@ class Replica:
             keys=options.keys,
             cors=options.cors,
             hosts=options.hosts,
+            media_hosts=options.media_hosts,
             max_body=options.max_body,
             max_queue=options.max_queue,
             request_timeout=options.request_timeout,

@@ -32,6 +32,7 @@ from .endpoints.vectors import Vectors
 from .guard.browser_guard import BrowserGuard
 from .guard.gate import BODIES_AT_ONCE, Gate
 from .guard.keys import KeyRing
+from .guard.media_hosts import MediaHosts
 from .guard.permitted import Permitted
 from .life import Life
 from .models import Models, OneModel
@@ -44,6 +45,7 @@ from .options import AppOptions, checked_app
 from .pipeline import Pipeline
 from .wire import errors as server_errors
 from .wire.framing import ADAPTED_HEADER, IGNORED_HEADER
+from .wire.media import MediaFetcher
 
 _LIMITS = [f"X-RateLimit-{w}-{of}" for w in ("Limit", "Remaining") for of in ("requests", "tokens")]
 # Response headers that pages of other origins may read.
@@ -93,7 +95,9 @@ def create_app(
     pull = Pull(engine if isinstance(engine, Catalog) else None, allowed=chosen["allow_pull"])
     operation: list[Group] = [status, MetricsPage(models, exposition), document, pull]
     memory = Memory()
-    paths = _add_routes(app, status, document, [*operation, *_protocols(models, memory)])
+    media = MediaHosts(chosen["media_hosts"] or ())
+    pipeline = Pipeline(models, MediaFetcher(media) if media else None)
+    paths = _add_routes(app, status, document, [*operation, *_protocols(pipeline, memory)])
     watchers = (metrics, access_log.write, Tracing())
     # The observer is the outermost middleware, so that it sees all requests.
     app.add_middleware(Observer, life=life, watchers=watchers, paths=paths)
@@ -103,8 +107,7 @@ def create_app(
     return app
 
 
-def _protocols(models: Models, memory: Memory) -> list[Group]:
-    pipeline = Pipeline(models)
+def _protocols(pipeline: Pipeline, memory: Memory) -> list[Group]:
     return [
         OpenAI(pipeline),
         Vectors(pipeline),
@@ -114,7 +117,7 @@ def _protocols(models: Models, memory: Memory) -> list[Group]:
         Tokenizing(pipeline),
         Ollama(pipeline),
         OllamaEmbeddings(pipeline),
-        OllamaModels(models),
+        OllamaModels(pipeline.models),
     ]
 
 

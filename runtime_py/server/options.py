@@ -25,6 +25,9 @@ class AppOptions(TypedDict, total=False):
     cors: Sequence[str] | None  # origins whose pages may send requests (CORS; "*": all); None: none
     # Accepted Host names besides localhost and IP addresses ("*": all); ignored if there are keys.
     hosts: Sequence[str] | None
+    # Hosts from which images of requests are fetched: "example.org", "*.example.org" or an IP
+    # address, each with a port if it is not the scheme's; "*": all public ones. None: none.
+    media_hosts: Sequence[str] | None
     max_body: int  # maximum bytes of a request's body, 16 MiB by default; a longer body is a 413
     # maximum number of waiting outputs, 256 by default; a request beyond that is a 429
     max_queue: int
@@ -64,6 +67,7 @@ DEFAULTS: AppOptions = {
     "keys": None,
     "cors": None,
     "hosts": None,
+    "media_hosts": None,
     "max_body": MAX_BODY,
     "max_queue": MAX_QUEUE,
     "request_timeout": None,

@@ -23,6 +23,7 @@ from .observing.record import current
 from .wire.errors import ApiError, shutting_down
 from .wire.framing import OPENAI, Chunk, Framing, headers_of
 from .wire.json_body import blocks_of, encoded, parse_json
+from .wire.media import MediaFetcher
 from .wire.streams import ClientGone, FullAnswer, StreamedAnswer, while_connected
 
 LONG_BODY = 2**16  # bytes from which a body is parsed on the thread for long requests
@@ -44,6 +45,7 @@ class AnswerRequest(Named, Protocol):
 
 A = TypeVar("A", bound=AnswerRequest)
 M = TypeVar("M", bound=Named)
+T = TypeVar("T")
 
 
 class Writer(Protocol):
@@ -126,10 +128,15 @@ def endpoint_of(task: Task, parse: Callable[[Any], Body] | None = None) -> Endpo
 
 
 class Pipeline:
-    """Answers requests on the models of a server."""
+    """Answers requests on the models of a server.
 
-    def __init__(self, models: Models) -> None:
-        self.models = models
+    Args:
+        models: the models.
+        media: fetches the images of requests; None: no image has an address.
+    """
+
+    def __init__(self, models: Models, media: MediaFetcher | None = None) -> None:
+        self.models, self._media = models, media
         self._long_requests = ThreadPoolExecutor(1, "wherry-long-request")
 
     async def answer(self, http: Request, endpoint: Endpoint[A]) -> Response:
@@ -217,15 +224,22 @@ class Pipeline:
         def parsed() -> M:
             return parse(parse_json(body))
 
-        if len(body) <= _SHORT_BODY:
-            request = parsed()
+        if self._media is not None and b"://" in body:
+            fields = await self._work(body, lambda: parse_json(body))
+            await self._media.fetch(fields)
+            request = await self._work(body, lambda: parse(fields))
         else:
-            loop = asyncio.get_running_loop()
-            request = await loop.run_in_executor(self._lane(body), parsed)
+            request = await self._work(body, parsed)
         lease = self.models.lease(request.model, keep_alive(request))
         served = await stack.enter_async_context(lease)
         request.model = served.name
         return request, served.loaded
+
+    async def _work(self, body: bytes, work: Callable[[], T]) -> T:
+        """Do what takes the longer the longer the body is; on a thread if that is long."""
+        if len(body) <= _SHORT_BODY:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._lane(body), work)
 
     def _lane(self, body: bytes) -> ThreadPoolExecutor | None:
         # Long requests are parsed one at a time, because parsing holds the GIL.

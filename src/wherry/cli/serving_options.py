@@ -26,6 +26,17 @@ class _Permissions(click.ParamType[int]):
         return mode
 
 
+def _media_hosts(
+    _ctx: click.Context, _param: click.Parameter, hosts: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Check the hosts before a model is loaded."""
+    if hosts:
+        from wherry.runtime.server.guard.media_hosts import MediaHosts
+
+        MediaHosts(hosts)
+    return hosts
+
+
 _FILE = click.Path(dir_okay=False)
 
 access = stack(
@@ -45,6 +56,14 @@ access = stack(
         multiple=True,
         metavar="NAME",
         help="A host name of this server, for a server without keys; repeatable.",
+    ),
+    click.option(
+        "--media-hosts",
+        multiple=True,
+        metavar="HOST",
+        callback=_media_hosts,
+        help="A host whose images requests may name by URL (example.org, *.example.org, "
+        '10.0.0.5:8080; "*": all public ones); repeatable. Default: none.',
     ),
 )
 place = stack(
