@@ -122,11 +122,15 @@ class ChatCompletions(_Endpoint):
     ) -> ChatCompletion | Stream[ChatCompletionChunk]:
         """Answer messages; the arguments are those of OpenAI's client, and more (ChatArguments).
 
+        The url of an image may also be a pathlib.Path, the bytes of a file, an image of Pillow, or
+        an array uint8 [height, width], [height, width, 3] or [height, width, 4].
+
         Returns:
             The answer, or with `stream=True` an iterator of chunks.
 
         Raises:
             RequestError: an argument is wrong, or the request does not fit the context.
+            UsageError: the file of an image cannot be read, or an array has another form.
         """
         if stream:
             return self._stream("chat", {**fields}, ChatCompletionChunk)

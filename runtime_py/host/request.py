@@ -12,6 +12,7 @@ from wherry.errors import UsageError, misnamed
 
 from ..core import host_abi as abi
 from ..errors import RequestError
+from .image_arguments import with_urls
 from .services import error_of
 
 Task = Literal["chat", "completion", "embed", "classify", "rerank", "score"]
@@ -100,7 +101,7 @@ def of_arguments(task: Task, fields: Mapping[str, Any]) -> HostRequest:
 
     Raises:
         RequestError: as `checked`.
-        UsageError: a name is unknown.
+        UsageError: a name is unknown, or an image cannot be read.
     """
     own = sorted({row["name"] for group in _GROUPS[task] for row in _KNOWN[group]})
     others = {*_KNOWN["no_effect"], *(row["name"] for row in _KNOWN["refused"])}
@@ -114,5 +115,7 @@ def of_arguments(task: Task, fields: Mapping[str, Any]) -> HostRequest:
     # Found before a missing field is, which may be the one that is misspelled.
     if names := sorted(given.keys() - {*own, *others}):
         raise UsageError(f"Unknown arguments {misnamed(names, own)}; accepted are {', '.join(own)}")
+    if "messages" in given:
+        given["messages"] = with_urls(given["messages"])
     valid = checked(task, given)
     return HostRequest(task, given, body=valid.json, outputs=valid.outputs)

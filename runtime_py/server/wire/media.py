@@ -8,13 +8,14 @@ seconds and 64 MiB.
 from __future__ import annotations
 
 import asyncio
-import base64
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urljoin
 
 import httpcore2
+
+from wherry.base.data_url import data_url
 
 from ...errors import RequestError
 from ..guard.media_hosts import MediaHosts, MediaUrl
@@ -75,7 +76,7 @@ class MediaFetcher:
                 except asyncio.TimeoutError:
                     raise _failed(param, f"it took more than {self._seconds:.0f} s") from None
                 left -= len(data)
-                owner[name] = f"data:;base64,{base64.b64encode(data).decode()}"
+                owner[name] = data_url(data)
 
     async def _get(self, url: str, param: str, limit: int) -> bytes:
         media = self._hosts.checked(url, param)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import mimetypes
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from wherry.errors import UsageError
+from wherry.base.data_url import url_of_image
 
 Content = str | list[dict[str, Any]]
 
@@ -19,13 +17,7 @@ def image_part(path: Path) -> dict[str, Any]:
     Raises:
         UsageError: the file cannot be read.
     """
-    try:
-        data = path.expanduser().read_bytes()
-    except OSError as e:
-        raise UsageError(f"{path}: {e.strerror}. Give the file of an image, such as cat.jpg") from e
-    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    url = f"data:{kind};base64,{base64.b64encode(data).decode()}"
-    return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "image_url", "image_url": {"url": url_of_image(path)}}
 
 
 def content_of(text: str, images: Sequence[dict[str, Any]]) -> Content:
