@@ -80,11 +80,11 @@ class MediaHosts:
 
     def permits(self, host: str, address: str, port: int) -> bool:
         """Return whether an address, to which `host` was resolved, may be connected to."""
-        found = ipaddress.ip_address(address.partition("%")[0])
+        number = ipaddress.ip_address(address.partition("%")[0])
         literal = _literal(host)
         if literal is not None and {(str(literal), port), (str(literal), None)} & self._hosts:
-            return literal == found
-        return is_public(found)
+            return literal == number
+        return is_public(number)
 
     def _names(self, host: str, port: int, default: int) -> bool:
         literal = _literal(host)

@@ -10,7 +10,7 @@ from wherry.errors import UsageError
 
 
 def data_url(data: bytes, kind: str = "") -> str:
-    """Return bytes as a URL; `kind` is their media type, "" if nobody reads it."""
+    """Return bytes as a URL; `kind` is their media type, "" for none."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 

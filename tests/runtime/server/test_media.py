@@ -29,12 +29,12 @@ FILE = file_of(picture(64, 64))
 
 
 class Site(BaseHTTPRequestHandler):
-    """Answers by path; `asked` keeps the paths."""
+    """Answers by path; `paths` keeps the paths."""
 
-    asked: ClassVar[list[str]] = []
+    paths: ClassVar[list[str]] = []
 
     def do_GET(self):
-        self.asked.append(self.path)
+        self.paths.append(self.path)
         status, headers, body = ANSWERS.get(self.path, (404, {}, b""))
         if self.path.startswith("/to?"):
             status, headers, body = 302, {"Location": self.path[4:]}, b""
@@ -67,21 +67,21 @@ ANSWERS = {
 @pytest.fixture
 def site():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    Site.asked.clear()
+    Site.paths.clear()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
 
 
-def asking_for(url: str) -> dict:
+def message_with(url: str) -> dict:
     return {"messages": [user({"type": "image_url", "image_url": {"url": url}})]}
 
 
 def fetch(url: str, *hosts: str, resolves=None, seconds: float = 10) -> str:
     """The URL in the place of `url`, or the error's text."""
     options = {} if resolves is None else {"resolve": resolves}
-    fields = asking_for(url)
+    fields = message_with(url)
 
     async def run():
         await MediaFetcher(MediaHosts(hosts), seconds=seconds, **options).fetch(fields)
@@ -190,7 +190,7 @@ def test_redirects(site):
     for target in ("http://127.0.0.2/", "file:///etc/passwd", "//evil.org/", "http://[::1]/"):
         assert "messages[0]" in refusal(f"{inside}/to?{target}", site)
     assert "more than 3 times" in refusal(f"{inside}/loop", site)
-    assert len(Site.asked) == 2 + 4 + 4
+    assert len(Site.paths) == 2 + 4 + 4
 
 
 def test_answers_that_are_no_image(site):
