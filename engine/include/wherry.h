@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define WHERRY_ABI_VERSION 2
+#define WHERRY_ABI_VERSION 3
 
 typedef struct wherry_model wherry_model;
 typedef struct wherry_loader wherry_loader;
@@ -88,18 +88,31 @@ typedef struct {
 /*
  * A part of the prompt whose rows get what the model's tower computes of a tile of an image (or of
  * the image, where the model does not split images), in place of the embeddings of the tokens.
+ * Several parts may show parts of one tile: their digests, patches and `features` are equal.
  */
 typedef struct {
   size_t first; /* index of the part's first token in the prompt */
   size_t rows;  /* tokens of the part */
-  /* Hash of the tile's pixels and of the settings of their preparation. Parts with equal digests
-   * are computed once, and only they share cached prefixes. */
+  /* Hash of all that the tower computes the tile's features from: pixels, their places and the
+   * settings of their preparation. Tiles with equal digests are computed once, and only they share
+   * cached prefixes. */
   uint8_t digest[32];
   const uint8_t* patches; /* [n_patches, patch_bytes] levels, by channel, then row, then column */
   size_t n_patches;
-  size_t patch_bytes;       /* levels of a patch: 3 channels of its pixels */
-  const float* levels;      /* [3, 256] the value of each level of each channel */
-  const int32_t* positions; /* [n_patches] rows of the tower's table of positions */
+  size_t patch_bytes;  /* levels of a patch: 3 channels of its pixels */
+  const float* levels; /* [3, 256] the value of each level of each channel */
+  /* [n_patches, taps] rows of the tower's table of positions; null if the tower takes none */
+  const int32_t* positions;
+  size_t taps; /* rows of the table that make the position of a patch; 0 means 1 */
+  /* [n_patches, taps] the weight of each of these rows; null if the tower takes none */
+  const float* position_weights;
+  /* [n_patches, 2] row and column of each patch in its tile; null if the tower takes none */
+  const int32_t* coordinates;
+  size_t first_feature; /* the part's first row of the tile's features */
+  size_t features;      /* rows of features of the tile; 0 means `rows` */
+  /* The part's rows on the axes of M-RoPE: rows == grid_rows * grid_columns. 0 and 0: the positions
+   * of the rows advance as those of text do. */
+  size_t grid_rows, grid_columns;
 } wherry_image;
 
 /*

@@ -9,7 +9,7 @@
 
 namespace wherry {
 
-const char* const kInterface = "5d2d504a976e3223";
+const char* const kInterface = "2903124a53b6550f";
 
 namespace {
 
@@ -68,9 +68,9 @@ Entry parse_entry(const std::string& name, Problems& problems) {
 }
 
 void check_inputs(const Metadata& metadata, Problems& problems) {
-  std::set<std::string> known{"tokens",       "positions",     "sequences", "adapters",
-                              "query_indptr", "image_rows",    "slots",     "source_lengths",
-                              "logit_rows",   "image_features"};
+  std::set<std::string> known{"tokens",       "positions",      "sequences",      "adapters",
+                              "query_indptr", "image_rows",     "rope_positions", "last_visible",
+                              "slots",        "source_lengths", "logit_rows",     "image_features"};
   for (size_t i = 0; i < metadata.groups.size(); ++i) known.insert(concat("pages.", i));
   for (const std::string& input : metadata.inputs) {
     if (known.count(input) == 0) problems.add("input \"", input, "\" is not known");
@@ -91,6 +91,28 @@ void check_image_inputs(const Metadata& metadata, Problems& problems) {
   if (!takes && (rows || features > 0)) {
     problems.add("the inputs have \"", rows ? "image_rows" : "image_features",
                  "\"; the key \"image_features\" must give the elements of a row");
+  }
+}
+
+// Checks the inputs of a tower: some of those below, in their order.
+void check_tower_inputs(const Metadata& tower, Problems& problems) {
+  std::string known;
+  std::vector<std::string> ordered;
+  for (const char* input :
+       {"patches", "positions", "position_weights", "coordinates", "sequences", "query_indptr"}) {
+    known += concat(known.empty() ? "" : ", ", input);
+    if (tower.takes(input)) ordered.push_back(input);
+  }
+  if (ordered != tower.inputs || !tower.takes("patches")) {
+    problems.add(
+        "the inputs of a tower must be, in this order, patches and those that it takes of ", known);
+  }
+  if (tower.takes("position_weights") && !tower.takes("positions")) {
+    problems.add("the inputs have \"position_weights\", but no \"positions\" to which they belong");
+  }
+  if (tower.position_taps > 1 && !tower.takes("position_weights")) {
+    problems.add("\"position_taps\" is ", tower.position_taps,
+                 ": the inputs must have \"position_weights\"");
   }
 }
 
@@ -240,16 +262,15 @@ Metadata parse_tower_metadata(const std::string& json) {
   if (reader.strings("entries") != std::vector<std::string>{"see"}) {
     problems.add("the entries of a tower must be [\"see\"]");
   }
-  const std::vector<std::string> inputs{"patches", "positions", "sequences", "query_indptr"};
-  if (metadata.inputs != inputs) {
-    problems.add("the inputs of a tower must be patches, positions, sequences, query_indptr");
-  }
+  metadata.position_taps = reader.integer_or("position_taps", 1);
+  check_tower_inputs(metadata, problems);
   metadata.image_features = reader.integer("image_features");
   metadata.patch = reader.integer("patch");
   metadata.patches_per_row = reader.integer("patches_per_row");
   require_positive("image_features", metadata.image_features, problems);
   require_positive("patch", metadata.patch, problems);
   require_positive("patches_per_row", metadata.patches_per_row, problems);
+  require_positive("position_taps", metadata.position_taps, problems);
   if (metadata.patch % 3 != 0) {
     problems.add("\"patch\" is ", metadata.patch, ", not a multiple of 3 channels");
   }

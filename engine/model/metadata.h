@@ -83,6 +83,7 @@ struct Metadata {
   int64_t image_features = 0;
   int64_t patch = 0;            // of a tower: elements of a patch
   int64_t patches_per_row = 0;  // of a tower: patches that give one row of image features
+  int64_t position_taps = 1;    // of a tower: rows of its table that make a position
   bool bidirectional = false;   // bidirectional attention: one step must compute a whole sequence
   std::vector<GroupSpec> groups;
   std::vector<StateSpec> state;
@@ -90,6 +91,9 @@ struct Metadata {
 
   bool has(Entry entry) const {
     return std::find(entries.begin(), entries.end(), entry) != entries.end();
+  }
+  bool takes(const std::string& input) const {
+    return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
   }
   bool recurrent() const {
     return std::any_of(state.begin(), state.end(), [](const auto& s) { return s.recurrent; });

@@ -59,6 +59,7 @@ TEST(names_what_is_wrong) {
       {"\"layers\": 5", "\"layers\": 5, \"group\": 1", "state[0]: group 1 of 1"},
       {"\"self\"", "\"other\"", "groups[0]: kind \"other\""},
       {"\"window\": 0", "\"window\": -1", "a window of -1 tokens"},
+      {"\"pages.0\"", "\"rope_position\"", "input \"rope_position\" is not known"},
       {"\"pages.0\"", "\"pages.1\"", "input \"pages.1\" is not known"},
       {"\"forward\"", "\"decode\"", "entry \"decode\""},
       {"\"layers\": 5", "\"layers\": 0", "0 layers"},
@@ -92,6 +93,13 @@ std::string with_images(const std::string& from = "", const std::string& to = ""
   size_t at = text.find(from);
   CHECK(at != std::string::npos);
   return text.replace(at, from.size(), to);
+}
+
+TEST(reads_the_positions_and_the_view_of_rows) {
+  const Metadata metadata = parse_metadata(
+      with_images("\"pages.0\"", "\"rope_positions\", \"last_visible\", \"pages.0\""));
+  CHECK(metadata.takes("rope_positions") && metadata.takes("last_visible"));
+  CHECK(!parse_metadata(good()).takes("last_visible"));
 }
 
 TEST(reads_the_inputs_of_images) {
@@ -132,7 +140,12 @@ TEST(reads_a_tower) {
   CHECK_EQ(metadata.params.size(), 1u);
   const char* cases[][3] = {
       {"[\"see\"]", "[\"see\", \"forward\"]", "must be [\"see\"]"},
-      {"\"sequences\", ", "", "the inputs of a tower must be patches, positions"},
+      {"\"patches\", ", "", "in this order, patches and those that it takes of patches, positions"},
+      {"\"patches\", \"positions\"", "\"positions\", \"patches\"", "in this order, patches"},
+      {"\"positions\"", "\"places\"", "in this order, patches"},
+      {"\"positions\"", "\"position_weights\"", "but no \"positions\" to which they belong"},
+      {"16,", "16, \"position_taps\": 4,", "\"position_taps\" is 4: the inputs must have"},
+      {"16,", "16, \"position_taps\": 0,", "\"position_taps\" is 0"},
       {"\"patch\": 768, ", "", "lacks \"patch\""},
       {"768", "767", "\"patch\" is 767, not a multiple of 3 channels"},
       {"16", "0", "\"patches_per_row\" is 0"},
@@ -145,6 +158,22 @@ TEST(reads_a_tower) {
   }
   CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata(good("\"forward\"", "\"see\""))),
                  "entry \"see\"");
+}
+
+TEST(reads_the_inputs_of_a_tower) {
+  CHECK_EQ(parse_tower_metadata(tower()).position_taps, 1);
+  const Metadata weighted =
+      parse_tower_metadata(tower(R"("positions", "sequences")",
+                                 R"("positions", "position_weights", "coordinates", "sequences")"));
+  CHECK(weighted.takes("position_weights") && weighted.takes("coordinates"));
+  const Metadata turned =
+      parse_tower_metadata(tower("\"positions\", \"sequences\"", "\"coordinates\", \"sequences\""));
+  CHECK(!turned.takes("positions"));
+  const std::string taps = tower("\"patch\"", "\"position_taps\": 4, \"patch\"");
+  const std::string positions = "\"positions\", ";
+  std::string text = taps;
+  text.insert(text.find(positions) + positions.size(), "\"position_weights\", ");
+  CHECK_EQ(parse_tower_metadata(text).position_taps, 4);
 }
 
 TEST(gathers_all_of_it) {

@@ -21,7 +21,7 @@ from typing import Any
 from .records import Event, Mask, Params, Stats
 
 NUMBERS = (c_float, c_int32, c_uint64)
-ABI_VERSION = 2  # must equal WHERRY_ABI_VERSION in wherry.h
+ABI_VERSION = 3  # must equal WHERRY_ABI_VERSION in wherry.h
 
 
 _HANDLE = c_void_p

@@ -50,6 +50,13 @@ class Image(ctypes.Structure):
         ("patch_bytes", c_size_t),
         ("levels", POINTER(c_float)),
         ("positions", POINTER(c_int32)),
+        ("taps", c_size_t),
+        ("position_weights", POINTER(c_float)),
+        ("coordinates", POINTER(c_int32)),
+        ("first_feature", c_size_t),
+        ("features", c_size_t),
+        ("grid_rows", c_size_t),
+        ("grid_columns", c_size_t),
     )
 
 

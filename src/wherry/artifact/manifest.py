@@ -71,11 +71,14 @@ INTERFACE = (
     "forward | embed | encode | draft(*inputs, *state, *params); "
     "inputs, named by the metadata, i32: "
     "tokens[n], positions[n], sequences[n], adapters[n], query_indptr[r+1], image_rows[n], "
+    "rope_positions[n, 3], last_visible[n], "
     "pages.<group>: indptr[r+1] and ids[p], slots[r], source_lengths[r], logit_rows[m], "
     "and f32 image_features[f, d]"
     " -> logits[m, vocab] | embeddings[m, d] | nothing | logits[m, vocab], f32; "
-    "a tower: see(patches[n, patch] f32, positions[n] i32, sequences[n] i32, "
-    "query_indptr[r+1] i32, *params) -> [n / patches_per_row, d] f32; metadata 2"
+    "a tower: see(*inputs, *params) -> [n / patches_per_row, d] f32; "
+    "inputs, named by the metadata: "
+    "patches[n, patch] f32, positions[n] | [n, taps] i32, position_weights[n, taps] f32, "
+    "coordinates[n, 2] i32, sequences[n] i32, query_indptr[r+1] i32; metadata 2"
 )
 INTERFACE_HASH = hashlib.sha256(INTERFACE.encode()).hexdigest()[:16]
 
