@@ -249,7 +249,7 @@ def _metadata(program: ExportedProgram, deployment: Deployment) -> dict[str, Any
         "state": state,
     }
     if program.bidirectional:
-        metadata["whole"] = 1
+        metadata["bidirectional"] = 1
     if program.features:
         metadata[FEATURES] = program.features
     return metadata

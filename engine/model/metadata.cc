@@ -237,7 +237,7 @@ Metadata parse_metadata(const std::string& json) {
   for (const std::string& entry : reader.strings("entries")) {
     metadata.entries.push_back(parse_entry(entry, problems));
   }
-  metadata.bidirectional = reader.integer_or("whole", 0) != 0;
+  metadata.bidirectional = reader.integer_or("bidirectional", 0) != 0;
   for (const ffi::json::Object& object : reader.objects("groups")) {
     metadata.groups.push_back(parse_group(object, metadata.groups.size(), problems));
   }
