@@ -19,6 +19,7 @@ from wherry.cli.group import cli
 from wherry.errors import UsageError
 
 ROOT = Path(__file__).parent.parent
+ROOMS = ("app", "engine", "mobile", "src", "web", "cmake", "docs", "examples")
 PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
@@ -94,6 +95,9 @@ def test_commands_are_understood(name):
     """Each command of a page parses; what it would do is for the tests of the commands."""
     for words in commands(BY_NAME[name]):
         understood(words)
+        if "-o" in words:  # typed in a checkout, it must not write among the sources
+            folder = words[words.index("-o") + 1].partition("/")[0]
+            assert not (ROOT / folder / "__init__.py").exists() and folder not in ROOMS, words
 
 
 def understood(words: list[str]) -> None:

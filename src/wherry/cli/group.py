@@ -140,7 +140,7 @@ Examples:
   wherry run ./Qwen3-0.6B                 a folder from Hugging Face
   wherry run hf://Qwen/Qwen3-0.6B         the same, downloaded
   wherry serve ./Qwen3-0.6B               OpenAI's API at http://127.0.0.1:8000/v1
-  wherry package ./Qwen3-0.6B --target android -o app      what an app needs
+  wherry package ./Qwen3-0.6B --target android -o MyApp    what an app needs
   wherry package ./Qwen3-0.6B -o site && wherry web site   a page
   wherry compile --help                   targets, and schemes of weights
 """
