@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -21,7 +21,7 @@ from wherry.hub.file_names import PROCESSOR
 from wherry.hub.folder import optional_json
 from wherry.models.arch import Shape, WeightPlan
 from wherry.models.towers.tower import Tower, TowerShape
-from wherry.models.weights.plan import plan_weights
+from wherry.models.weights.plan import ParameterPlan, plan_weights
 from wherry.targets.target import TargetPreset
 
 
@@ -51,13 +51,24 @@ class DescribedTower:
     def plan(self, checkpoint: Mapping[str, Shape]) -> WeightPlan:
         """Plan how the checkpoint's tensors become the tower's parameters.
 
-        A convolution whose stride is its size is a linear over the elements of a patch.
+        A convolution whose stride is its size is a linear over the elements of a patch; over time,
+        its frames are summed.
 
         Raises:
             ModelError: as of `plan_weights`.
         """
-        own = {n: (s[0], prod(s[1:])) if len(s) > 2 else s for n, s in checkpoint.items()}
-        return plan_weights(self.tower.weights, self.parameters(), own, self.config)
+        frames = {n: s[2] for n, s in checkpoint.items() if len(s) == 5}
+        own = {
+            n: (s[0], prod(s[1:]) // frames.get(n, 1)) if len(s) > 2 else s
+            for n, s in checkpoint.items()
+        }
+        plan = plan_weights(self.tower.weights, self.parameters(), own, self.config)
+
+        def with_frames(parameter: ParameterPlan) -> ParameterPlan:
+            counts = {frames.get(piece.name, 1) for piece in parameter.pieces}
+            return replace(parameter, frames=max(counts, default=1))
+
+        return replace(plan, parameters=tuple(map(with_frames, plan.parameters)))
 
     def record(self) -> bytes:
         """Return the content of wherry-vision.json."""

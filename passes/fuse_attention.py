@@ -11,7 +11,8 @@ has a "qkv_attention", which computes qkv too, it replaces the linear that compu
 
     pages, o = qkv_attention(x, norm, W, table, query_indptr, pages)
 
-The weights of the norms of q and k, two inputs, go before the pages; if the kernel says `joined`,
+The rows' positions on the axes of M-RoPE follow `query_indptr`, if the spec has axes. The weights
+of the norms of q and k, two inputs, go before the pages; if the kernel says `joined`,
 they are one parameter of two rows.
 """
 
@@ -85,10 +86,11 @@ class _Rewriter(PyExprMutator):
         return call if tagged is not None and tagged[0] == "rope_append" else None
 
     def _fused(self, call: relax.Call, rope: relax.Call, spec: dict[str, Any]) -> relax.Expr | None:
-        qkv, positions, sequences, page_indptr, page_ids, *norms, pages = rope.args[1].fields
+        qkv, positions, sequences, page_indptr, page_ids, *more, pages = rope.args[1].fields
         query_indptr = call.args[1].fields[3]
         floats = {"qkv_dtype": str(qkv.ty.dtype), "out_dtype": str(call.ty_args[0].dtype)}
         spec = self._spec(rope) | spec | floats
+        axes, norms = (more[:1], more[1:]) if spec.get("axes") else ([], more)
         sizes = {
             "n": positions.ty.shape[0],
             "r": query_indptr.ty.shape[0] - 1,
@@ -98,7 +100,7 @@ class _Rewriter(PyExprMutator):
         table = self._table(arrays, {"page_size": int(pages.ty.shape[3])}, sizes)
         if table is None:
             return None
-        tail = [table, query_indptr, *norms, pages]
+        tail = [table, query_indptr, *axes, *norms, pages]
         linear = self._linear_of(qkv)
         if linear is not None:
             joint_spec = {"attention": spec, "linear": self._spec(linear)}

@@ -9,9 +9,10 @@
 
 Runs first in the attach phase. Each group of layers gets a page table, each layer that owns a cache
 a tensor of pages, updated in place; a layer that shares a cache reads its owner's (`kv_cache.py`).
-Weights of the norms of q and k go before the pages of `rope_append`, sinks and biases before those
-of `attention`. A layer's cross-attention reads the tensor of the arguments, which another entry has
-filled. Pages of hidden states (`models/drafts/mtp.py`) are written and read likewise.
+The rows' positions on the axes of M-RoPE follow the page table of `rope_append`; weights of the
+norms of q and k go before its pages, sinks and biases before those of `attention`. A layer's
+cross-attention reads the tensor of the arguments, which another entry has filled. Pages of hidden
+states (`models/drafts/mtp.py`) are written and read likewise.
 
 In a module of several entries, an entry whose first use of the cache is `kept_hidden` starts with
 the tensors of the arguments; the other entries' updates are not in its past.
@@ -140,6 +141,7 @@ class _Rewriter(PyExprMutator):
             return call
         shape = _shape(call)
         _, qkv, positions, sequences, query_indptr, *weights = call.args[1].fields
+        axes, weights = (weights[:1], weights[1:]) if shape.axes else ([], weights)
         norms, extras = (
             (weights[:2], weights[2:]) if shape.qk_norm_eps is not None else ([], weights)
         )
@@ -149,7 +151,7 @@ class _Rewriter(PyExprMutator):
         if shape.cross and not shape.appends:
             q = self._heads(rope, qkv)
         else:
-            q = self._append(rope, qkv, [positions, sequences, *table, *norms], shape)
+            q = self._append(rope, qkv, [positions, sequences, *table, *axes, *norms], shape)
         if shape.appends:
             return relax.op.reshape(q, call.ty.shape)
         rows = [q, positions, sequences, query_indptr, *table]
@@ -221,6 +223,7 @@ def specs(
         **common,
         rotary_dim=2 * len(shape.inv_freq),
         inv_freq=shape.inv_freq,
+        axes=shape.axes,
         scaling=shape.rope_scaling,
         qk_norm_eps=shape.qk_norm_eps,
         norm_last=shape.norm_last,

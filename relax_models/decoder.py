@@ -410,8 +410,8 @@ class Decoder(nn.Module):
     def states(self, batch: Batch) -> list[Tensor]:
         """Return the input of each layer, and the result of the last, all [n, d]."""
         states = [self.embedded(batch)]
-        for block in self.layers:
-            states.append(block(states[-1], batch))
+        for i, block in enumerate(self.layers):
+            states.append(batch.after_layer(block(states[-1], batch), i))
         return states
 
     def rows(self, batch: Batch) -> Tensor:

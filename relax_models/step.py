@@ -8,9 +8,10 @@ docs/design/compiled-library.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from tvm import te, tirx
 from tvm.relax.frontend.nn import Tensor, op
@@ -60,30 +61,58 @@ class Batch:
         out = Tensor.placeholder([rows, d], x.dtype)
         return op.tensor_ir_op(func, "at_logit_rows_after", [self.logit_rows, x, before], out)
 
+    @property
+    def rope_positions(self) -> Tensor | None:
+        """Return each row's positions on the axes of M-RoPE, int32 [n, 3]; None: it has one."""
+        return None
+
     def with_images(self, x: Tensor) -> Tensor:
         """Return token embeddings x [n, d]; in the rows of images, features of them."""
         return x
 
+    def after_layer(self, x: Tensor, layer: int) -> Tensor:
+        """Return a layer's result x [n, d]; in the rows of images, with what features add."""
+        return x
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WithImages(Batch):
-    """A batch of a model that sees, whose rows may be features of images."""
+    """A batch of a model that sees, whose rows may be features of images.
+
+    A feature has d elements in the place of a token's embedding, and then d for each of the first k
+    layers, which are added to its result (DeepStack, https://arxiv.org/abs/2406.04334).
+    """
 
     image_rows: Tensor  # [n], row of `image_features` in the place of a token's; -1: none
-    image_features: Tensor  # float32 [f, d]
+    image_features: Tensor  # float32 [f, d * (1 + k)]
+    rope_positions: Tensor | None = None
 
     def with_images(self, x: Tensor) -> Tensor:
         """Return token embeddings x [n, d]; in the rows of images, features of them."""
+        return self._combined(x, 0, "with_images", lambda _token, feature: feature)
 
-        def compute(tokens: te.Tensor, rows: te.Tensor, features: te.Tensor) -> te.Tensor:
+    def after_layer(self, x: Tensor, layer: int) -> Tensor:
+        """Return a layer's result x [n, d]; in the rows of images, with what features add."""
+        first = (layer + 1) * int(x.shape[1])
+        if first >= int(self.image_features.shape[1]):
+            return x
+        return self._combined(x, first, "after_layer", lambda state, feature: state + feature)
+
+    def _combined(
+        self, x: Tensor, first: int, name: str, combine: Callable[[Any, Any], Any]
+    ) -> Tensor:
+        """Return x, with columns from `first` on of features in the rows of images."""
+
+        def compute(states: te.Tensor, rows: te.Tensor, features: te.Tensor) -> te.Tensor:
             def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
-                feature = features[te.max(rows[i], 0), k].astype(x.dtype)
-                return tirx.if_then_else(rows[i] >= 0, feature, tokens[i, k])
+                feature = features[te.max(rows[i], 0), first + k].astype(x.dtype)
+                both = combine(states[i, k], feature)
+                return tirx.if_then_else(rows[i] >= 0, both, states[i, k])
 
-            return te.compute(tokens.shape, element, "with_images")
+            return te.compute(states.shape, element, name)
 
         args = [x, self.image_rows, self.image_features]
-        return op.tensor_expr_op(compute, "with_images", args)
+        return op.tensor_expr_op(compute, name, args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +140,23 @@ class Appending(Batch):
     Whatever else is computed from the layers' results is not used.
     """
 
+    step: Batch  # the batch of which it is
     appended: list[Tensor]  # what depends on the appends, one tensor for each
 
     @classmethod
     def of(cls, batch: Batch) -> Appending:
         """Return `batch` for appends alone."""
         rows = (batch.tokens, batch.positions, batch.sequences, batch.query_indptr)
-        return cls(*rows, batch.logit_rows, [])
+        return cls(*rows, batch.logit_rows, batch, [])
+
+    @property
+    def rope_positions(self) -> Tensor | None:
+        """Return each row's positions on the axes of M-RoPE, int32 [n, 3]; None: it has one."""
+        return self.step.rope_positions
+
+    def with_images(self, x: Tensor) -> Tensor:
+        """Return token embeddings x [n, d]; in the rows of images, features of them."""
+        return self.step.with_images(x)
 
 
 @cache
@@ -178,7 +217,7 @@ def attention(
 
     Args:
         qkv: [n, qkv_heads * e].
-        batch: the rows' positions and sequences.
+        batch: the rows' positions and sequences; without those of M-RoPE, all axes are equal.
         shape: static shape of the layer's attention.
         qk_norm: weights [e] of the norms of Q and K heads, if `shape.qk_norm_eps` is set.
         sinks: float32 [h], see `AttentionSpec`.
@@ -190,6 +229,10 @@ def attention(
     if isinstance(batch, Appending):
         shape = replace(shape, appends=True)
     rows = [qkv, batch.positions, batch.sequences, batch.query_indptr]
+    if batch.rope_positions is None:
+        shape = replace(shape, axes=())
+    elif shape.axes:
+        rows.append(batch.rope_positions)
     out = Tensor.placeholder([qkv.shape[0], shape.heads * shape.head_dim], qkv.dtype)
     extras = [x for x in (sinks, bias) if x is not None]
     args = [shape.to_json(), *rows, *(qk_norm or ()), *extras]

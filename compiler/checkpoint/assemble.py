@@ -100,6 +100,8 @@ def _stacked(
         for i, rows in rows_of(plan.pieces, start, stop)
     ]
     joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if plan.frames > 1:
+        joined = joined.sum(2)
     return joined.reshape(-1, *plan.rows[1:])  # a convolution of patches has more axes
 
 

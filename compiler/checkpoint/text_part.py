@@ -32,6 +32,7 @@ READ: Mapping[str, str] = {
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "qwen3_vl": "qwen3",
+    "qwen3_vl_moe": "qwen3_moe",
     "smolvlm": "llama",
 }
 # Text models that equal another family's if all position axes of a token have the same value.
@@ -40,7 +41,18 @@ _ALIKE = {
     "qwen2_vl_text": "qwen2",
     "qwen2_5_vl_text": "qwen2",
     "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe_text": "qwen3_moe",
 }
+# Sections of M-RoPE of text models that take images with them, if config.json names none; axes take
+# turns in all.
+_SECTIONS = {
+    "qwen3_5": (11, 11, 10),
+    "qwen3_5_moe": (11, 11, 10),
+    "qwen3_vl": (24, 20, 20),
+    "qwen3_vl_moe": (24, 20, 20),
+}
+# Fields of text models that their family has, and the whole model's kind always the same.
+_ALWAYS: Mapping[str, Mapping[str, Any]] = {"qwen3_vl_moe": {"norm_topk_prob": True}}
 _OUTER = frozenset(
     "vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id "
     "vision_token_id".split()
@@ -74,14 +86,20 @@ def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     name = own.get("model_type") or READ[kind]
     own["model_type"] = _ALIKE.get(name, name) if isinstance(name, str) else name
     own |= {name: raw[name] for name in _OF_BOTH if raw.get(name) is not None}
+    own |= _ALWAYS.get(kind, {})
+    if kind in _SECTIONS:
+        own |= {"mrope_section": list(_SECTIONS[kind]), "mrope_interleaved": True}
     for where in ("rope_scaling", "rope_parameters"):
-        if isinstance(own.get(where), Mapping):
-            own[where] = _of_text(own[where])
+        rope = own.get(where)
+        if isinstance(rope, Mapping):
+            if kind in _SECTIONS and rope.get("mrope_section") is not None:
+                own["mrope_section"] = rope["mrope_section"]
+            own[where] = _of_text(rope)
     return own
 
 
 def _of_text(rope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return RoPE parameters without the sections of axes: in text, all position axes are equal."""
+    """Return RoPE parameters without the sections of axes, which only images need."""
     if "mrope_section" not in rope:
         return dict(rope)
     kept = {n: v for n, v in rope.items() if n not in ("mrope_section", "mrope_interleaved")}

@@ -217,6 +217,8 @@ def _metadata(program: ExportedProgram, deployment: Deployment) -> dict[str, Any
     }
     if (tower := program.tower) is not None:
         sizes = {"patch": tower.patch, "patches_per_row": tower.patches_per_row}
+        if tower.taps > 1:
+            sizes["position_taps"] = tower.taps
         return {**common, **sizes, FEATURES: tower.features, "groups": [], "state": []}
     state = [
         {

@@ -42,10 +42,11 @@ SIZES = {
 SOURCES = {"source_lengths": "rs"}  # of models that read a source, before the logit rows
 # Of models that see: features of the rows of images, before the logit rows, and the store of
 # features after them.
-IMAGES = {"image_rows": "n"}
 FEATURES = "image_features"
-# Of a tower's library; the patches are float32.
-PATCHES = {"patches": "n", "positions": "n", "sequences": "n", "query_indptr": "r1"}
+# Of those whose configuration has them in `image_inputs`, after "image_rows": the columns of each.
+IMAGES = {"image_rows": (), "rope_positions": (3,)}
+# Inputs of a tower that are not int32.
+FLOATS = ("patches", "position_weights")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +68,15 @@ class ExportedProgram:
     embedding_size: int  # elements of a row of `embed`
     bidirectional: bool = False  # whether a step has to hold whole sequences, as encoders need
     features: int = 0  # elements of a feature of an image; 0: the model takes none
+    image_inputs: tuple[str, ...] = ()  # names of `IMAGES` that the model takes
     tower: TowerShape | None = None  # of a library that computes features; None: of any other
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Return the engine's names of a step's inputs; a page table counts as two arrays."""
         if self.tower is not None:
-            return tuple(PATCHES)
-        *rows, logit_rows = _sizes(self.entries, bool(self.features))
+            return self.tower.inputs
+        *rows, logit_rows = _sizes(self.entries, self.image_inputs)
         pages = (f"pages.{g}" for g in range(len(self.cache.groups)))
         slots = (SLOTS,) if self.slots else ()
         images = (FEATURES,) if self.features else ()
@@ -88,14 +90,19 @@ class ExportedProgram:
         return {name: of[name[0]] + (name[0] == "r") for name in names}
 
 
-def _sizes(entries: tuple[str, ...], images: bool) -> dict[str, str]:
-    """Return the symbolic sizes of the arrays that `entries` take, in the order of arguments."""
+def _sizes(entries: tuple[str, ...], images: tuple[str, ...]) -> dict[str, str]:
+    """Return the symbolic sizes of the arrays that `entries` take, in the order of arguments.
+
+    Args:
+        entries: the library's entries.
+        images: names of `IMAGES` that the model takes.
+    """
     *rows, last = SIZES.items()
-    more = (SOURCES if "encode" in entries else {}) | (IMAGES if images else {})
+    more = (SOURCES if "encode" in entries else {}) | dict.fromkeys(images, "n")
     return dict([*rows, *more.items(), last])
 
 
-def _step(model: Any, entries: tuple[str, ...], images: bool) -> Callable[..., Any]:
+def _step(model: Any, entries: tuple[str, ...], images: tuple[str, ...]) -> Callable[..., Any]:
     """Return the function to export, which calls the model once for all `entries`.
 
     "draft" comes last: the state that it finds is not what the others leave (`passes/paged_kv.py`).
@@ -199,13 +206,17 @@ def export(
         own: parameters that are stored in other schemes.
     """
     features = traits.features
+    images = ("image_rows", *getattr(config, "image_inputs", ())) if features else ()
     model = _model(arch, config, entries)
-    arrays = {n: spec.Tensor([s], "int32") for n, s in _sizes(entries, bool(features)).items()}
+    arrays = {
+        name: spec.Tensor([size, *IMAGES.get(name, ())], "int32")
+        for name, size in _sizes(entries, images).items()
+    }
     if features:
         arrays[FEATURES] = spec.Tensor(["f", features], "float32")
     with about_config(arch.name):
         mod, quantization, stored = _built(
-            model, _step(model, entries, bool(features)), arrays, scheme, dtype, traits, own or {}
+            model, _step(model, entries, images), arrays, scheme, dtype, traits, own or {}
         )
     return ExportedProgram(
         name=arch.name,
@@ -225,6 +236,7 @@ def export(
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
         bidirectional=is_bidirectional(config),
         features=features,
+        image_inputs=images,
     )
 
 
@@ -238,15 +250,17 @@ def export_tower(
 ) -> ExportedProgram:
     """Export a vision tower, whose entry is "see"; arguments as of `export`."""
     shape, entries = tower.shape(config), ("see",)
-    arrays = {name: spec.Tensor([size], "int32") for name, size in PATCHES.items()}
-    arrays["patches"] = spec.Tensor(["n", shape.patch], "float32")
+    arrays = {
+        name: spec.Tensor(list(shape.sizes(name)), "float32" if name in FLOATS else "int32")
+        for name in shape.inputs
+    }
     with about_config(tower.name):
         model = tower.model(config)
 
         def forward(*inputs: Any) -> Any:
-            patches, *rows = inputs
-            features = model.see(Patches(op.astype(patches, dtype), *rows))
-            return op.astype(features, "float32")
+            rows = dict(zip(shape.inputs, inputs, strict=True))
+            rows["patches"] = op.astype(rows["patches"], dtype)
+            return op.astype(model.see(Patches(**rows)), "float32")
 
         mod, quantization, stored = _built(model, forward, arrays, scheme, dtype, traits, {})
     return ExportedProgram(

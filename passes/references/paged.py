@@ -123,14 +123,25 @@ def _byte_of(size: int, k: tirx.PrimExpr) -> tirx.PrimExpr:
     return k // size * (size // 2) + k % (size // 2)
 
 
+def _number(values: tuple[int, ...], index: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Return values[index], by comparisons; called while TVMScript is parsed."""
+    if len(set(values)) == 1:
+        return T.int32(values[0])
+    middle = len(values) // 2
+    below, above = _number(values[:middle], index), _number(values[middle:], index - middle)
+    return T.if_then_else(index < middle, below, above)
+
+
 @cache  # one PrimFunc per layer shape: parsing takes longer than all passes
 def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Return the PrimFunc that rotates Q and K, appends K and V to the cache, and returns Q.
 
-    (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids, [q_norm, k_norm dtype
-    [e]], pages page_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
+    (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids, [rope_positions int32
+    [n, 3]], [q_norm, k_norm dtype [e]], pages page_dtype [pages, *page_shape] in place) -> q dtype
+    [n, h, e]
 
-    The norms are arguments if `qk_norm_eps` is set. The rotation is Hugging Face's half-split one.
+    Positions on three axes are an argument if the spec has `axes`, the norms if `qk_norm_eps` is
+    set. The rotation is Hugging Face's half-split one.
     """
     h, g, e, half = spec.heads, spec.kv_heads, spec.head_dim, len(spec.inv_freq)
     page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
@@ -142,6 +153,13 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
     width, first_value = spec.qkv_heads, spec.first_value
     keys = values = 0 if spec.kv == "none" else g
     first = not norm_last
+
+    def turned(
+        positions: tirx.Buffer, by_axis: tirx.Buffer, i: tirx.PrimExpr, j: tirx.PrimExpr
+    ) -> tirx.PrimExpr:
+        """Return the position by which a row's frequency j turns."""
+        position = by_axis[i, _number(spec.axes, j)] if spec.axes else positions[i]
+        return T.Cast("float32", position)
 
     def weight(
         q_norm: tirx.Buffer, k_norm: tirx.Buffer, head: tirx.PrimExpr, k: tirx.PrimExpr, now: bool
@@ -219,7 +237,9 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 pages[page, 1, head, slot, k] = T.Cast(kv_dtype, y[k])
 
     @script.macro
-    def body(qkv, positions, sequences, page_indptr, page_ids, q_norm, k_norm, pages, q_out, n):
+    def body(
+        qkv, positions, sequences, page_indptr, page_ids, by_axis, q_norm, k_norm, pages, q_out, n
+    ):
         for i in T.serial(n):
             with T.sblock("row"):
                 T.reads()
@@ -247,12 +267,12 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
                         y[k] = x[k]
                     for j in T.serial(half):
                         y[j] = T.float32(scaling) * (
-                            x[j] * T.cos(T.Cast("float32", positions[i]) * freq[j])
-                            - x[j + half] * T.sin(T.Cast("float32", positions[i]) * freq[j])
+                            x[j] * T.cos(turned(positions, by_axis, i, j) * freq[j])
+                            - x[j + half] * T.sin(turned(positions, by_axis, i, j) * freq[j])
                         )
                         y[j + half] = T.float32(scaling) * (
-                            x[j + half] * T.cos(T.Cast("float32", positions[i]) * freq[j])
-                            + x[j] * T.sin(T.Cast("float32", positions[i]) * freq[j])
+                            x[j + half] * T.cos(turned(positions, by_axis, i, j) * freq[j])
+                            + x[j] * T.sin(turned(positions, by_axis, i, j) * freq[j])
                         )
                     if norm_last:
                         for k in T.serial(e):
@@ -295,6 +315,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
         sequences: T.handle,
         page_indptr: T.handle,
         page_ids: T.handle,
+        rope_positions: T.handle,
         q_norm: T.Buffer((e,), dtype),
         k_norm: T.Buffer((e,), dtype),
         pages: T.handle,
@@ -306,11 +327,13 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
         SEQ = T.match_buffer(sequences, (n,), "int32")
         PTR = T.match_buffer(page_indptr, (r1,), "int32")
         IDS = T.match_buffer(page_ids, (p,), "int32")
+        AXES = T.match_buffer(rope_positions, (n, 3), "int32")
         PAGES = T.match_buffer(pages, (all_pages, *page), stored)
         Q = T.match_buffer(q_out, (n, h, e), dtype)
-        body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
+        body(QKV, POS, SEQ, PTR, IDS, AXES, q_norm, k_norm, PAGES, Q, n)
 
-    return tag(func if normed else _without(func, 5, 6), "rope_append", spec)
+    unused = (*(() if spec.axes else (5,)), *(() if normed else (6, 7)))
+    return tag(_without(func, *unused), "rope_append", spec)
 
 
 def _without(func: tirx.PrimFunc, *unused: int) -> tirx.PrimFunc:

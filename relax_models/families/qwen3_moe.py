@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..arch import Architecture
+from ..arch import Architecture, unpack
 from ..blocks import qk_norm
-from ..blocks.experts import STACKED
+from ..blocks.experts import DOWN, EXPERT, GATE_UP, STACKED
 from ..config import Size
 from ..decoder import WEIGHTS
 from ..lineages.qwen import Qwen3Config, SparseConfig
@@ -25,6 +25,19 @@ class Qwen3MoeConfig(SparseConfig, Qwen3Config):
         return True
 
 
+# Qwen3-VL's checkpoints have one tensor for all experts of a layer, [e, in, out].
+_EXPERTS = (
+    unpack(
+        GATE_UP,
+        GATE_UP.removesuffix(".weight"),
+        each=tuple(f"{EXPERT}.{name}_proj.weight" for name in ("gate", "up")),
+    ),
+    unpack(DOWN, DOWN.removesuffix(".weight"), each=(f"{EXPERT}.down_proj.weight",)),
+)
+
 ARCH = Architecture(
-    name="qwen3_moe", config=Qwen3MoeConfig, model=qk_norm.SparseLM, weights=(*STACKED, *WEIGHTS)
+    name="qwen3_moe",
+    config=Qwen3MoeConfig,
+    model=qk_norm.SparseLM,
+    weights=(*_EXPERTS, *STACKED, *WEIGHTS),
 )

@@ -5,7 +5,7 @@ Axes: n rows, h query heads, g KV heads, e head dim.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from tvm import te, tirx
@@ -26,20 +26,46 @@ def angles(batch: Batch, inv_freq: Sequence[float], scaling: float = 1.0) -> Ang
         inv_freq: radians per position, one for each rotated pair.
         scaling: factor of both (YaRN's attention factor).
     """
+    return _angles(batch.positions, inv_freq, lambda positions, i, _j: positions[i], scaling)
+
+
+def axial_angles(coordinates: Tensor, inv_freq: Sequence[float]) -> Angles:
+    """Return cosine and sine of each patch's angles, float32 [n, e / 2] each.
+
+    Args:
+        coordinates: int32 [n, 2], row and column of each patch.
+        inv_freq: radians per row of the first half of the rotated pairs, and per column of the
+            second.
+    """
+    half = len(inv_freq) // 2
+
+    def place(coordinates: te.Tensor, i: tirx.Var, j: tirx.Var) -> tirx.PrimExpr:
+        return tirx.Select(j < half, coordinates[i, 0], coordinates[i, 1])
+
+    return _angles(coordinates, inv_freq, place)
+
+
+def _angles(
+    positions: Tensor,
+    inv_freq: Sequence[float],
+    place: Callable[[te.Tensor, tirx.Var, tirx.Var], tirx.PrimExpr],
+    scaling: float = 1.0,
+) -> Angles:
+    """Return cosine and sine of `place` times frequency of each row and pair, times `scaling`."""
     frequencies = Tensor.from_const(np.array(inv_freq, np.float32))
-    shape = (batch.positions.shape[0], len(inv_freq))
+    shape = (positions.shape[0], len(inv_freq))
 
     def of(name: str) -> Tensor:
         function = getattr(tirx, name[:3])
 
         def compute(positions: te.Tensor, f: te.Tensor) -> te.Tensor:
             def element(i: tirx.Var, j: tirx.Var) -> tirx.PrimExpr:
-                angle = positions[i].astype("float32") * f[j]
+                angle = place(positions, i, j).astype("float32") * f[j]
                 return function(angle) * tirx.const(scaling, "float32")
 
             return te.compute(shape, element, name)
 
-        return op.tensor_expr_op(compute, name, [batch.positions, frequencies])
+        return op.tensor_expr_op(compute, name, [positions, frequencies])
 
     return of("cosine"), of("sine")
 

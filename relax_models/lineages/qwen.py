@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -12,6 +12,7 @@ from .. import decoder
 from ..blocks.experts import Experts
 from ..config import Count, Positions, Range, Size
 from ..decoder import Biases
+from ..layers.rope_axes import RopeAxesConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,19 +38,24 @@ class Qwen2Config(decoder.WindowedConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Qwen3Config(Qwen2Config):
-    """Fields of Qwen3's config.json that shape the computation."""
+class Qwen3Config(RopeAxesConfig, Qwen2Config):
+    """Fields of Qwen3's config.json that shape the computation; with images, it is Qwen3-VL's."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 32768
     attention_bias: bool = False
+
+    def problems(self) -> Iterator[str]:
+        yield from Qwen2Config.problems(self)
+        yield from self.problems_of_axes()
 
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
         shape = decoder.DecoderConfig.attention_shape(self, layer)
-        return replace(shape, qk_norm_eps=self.rms_norm_eps)
+        axes = self.axes(len(shape.inv_freq))
+        return replace(shape, qk_norm_eps=self.rms_norm_eps, axes=axes)
 
 
 # no slots, because families combine it with their dense model's fields

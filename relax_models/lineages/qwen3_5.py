@@ -24,11 +24,12 @@ from ..config import Count, Positions, Range, Size
 from ..layer_kinds import FULL, LINEAR
 from ..layers import dense
 from ..layers.norms import RMSNorm
+from ..layers.rope_axes import RopeAxesConfig
 from ..step import Batch, attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Qwen3_5Config(decoder.DecoderConfig):
+class Qwen3_5Config(RopeAxesConfig, decoder.DecoderConfig):
     """Fields of Qwen3.5's config.json that shape the computation."""
 
     head_dim: Size | None = 256
@@ -51,17 +52,9 @@ class Qwen3_5Config(decoder.DecoderConfig):
         "mlp_only_layers": (),
     }
 
-    @staticmethod
-    def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Drop the sections of axes from RoPE: in text, all axes of a position are equal."""
-        rope = given.get("rope_parameters")
-        if not isinstance(rope, Mapping):
-            return given
-        axes = ("mrope_section", "mrope_interleaved")
-        return given | {"rope_parameters": {n: v for n, v in rope.items() if n not in axes}}
-
     def problems(self) -> Iterator[str]:
         yield from decoder.DecoderConfig.problems(self)
+        yield from self.problems_of_axes()
         count = self.num_hidden_layers
         kind_problems = list(layer_kinds.problems(self.layer_types, (FULL, LINEAR), count))
         yield from kind_problems
@@ -85,7 +78,8 @@ class Qwen3_5Config(decoder.DecoderConfig):
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
         shape = decoder.DecoderConfig.attention_shape(self, layer)
-        return replace(shape, qk_norm_eps=self.rms_norm_eps)
+        axes = self.axes(len(shape.inv_freq))
+        return replace(shape, qk_norm_eps=self.rms_norm_eps, axes=axes)
 
     def delta(self) -> GatedDeltaSpec:
         """Return the static shape of the gated delta rule."""

@@ -23,9 +23,12 @@ class Patches:
 
     # float32 [n, c]: by channel, row and column; the patches of a feature follow each other
     patches: Tensor
-    positions: Tensor  # int32 [n], rows of the table of positions
     sequences: Tensor  # int32 [n], the tile of each patch
     query_indptr: Tensor  # int32 [r+1], where each tile's patches begin
+    # Of towers that take them, see `TowerShape.inputs`.
+    positions: Tensor = None  # int32 [n] or [n, taps], rows of the table of positions
+    position_weights: Tensor = None  # float32 [n, taps], weight of each of these rows
+    coordinates: Tensor = None  # int32 [n, 2], row and column of each patch in its tile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,17 @@ class TowerShape:
     tile_patches: int  # the most patches of a tile
     patches_per_row: int  # patches of one feature
     features: int  # elements of a feature
+    # The arrays of a step, in the order of arguments: those of `Patches` that the tower takes.
+    inputs: tuple[str, ...] = ("patches", "positions", "sequences", "query_indptr")
+    taps: int = 1  # rows of the table of positions that are summed for a patch
+
+    def sizes(self, name: str) -> tuple[int | str, ...]:
+        """Return the shape of an input; "n" patches and "r1", tiles + 1, are known in a step."""
+        if name == "query_indptr":
+            return ("r1",)
+        taps = () if "position_weights" not in self.inputs else (self.taps,)
+        columns = {"patches": (self.patch,), "positions": taps, "position_weights": taps}
+        return ("n", *{"coordinates": (2,), **columns}.get(name, ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

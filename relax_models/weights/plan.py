@@ -97,6 +97,9 @@ class ParameterPlan:
     rows_of_head: tuple[int, int, int] = (0, 0, 0)
     constant: float | None = None
     unit_rows: bool = False  # each row is divided by its length
+    # Frames of a convolution over time, whose third axis they are: a still image has the same in
+    # all, so they are summed. Not in the repr, because the shape of the tensor says it.
+    frames: int = field(default=1, repr=False)
 
     @property
     def rows(self) -> Shape:
@@ -229,9 +232,8 @@ class _Planner:
         for rule in self.rules:
             if isinstance(rule, Constant) and match(rule.param, name) is not None:
                 return ParameterPlan(name, shape, (), constant=rule.value)
-            if isinstance(rule, Unpack) and (stars := match(rule.param, name)) is not None:
-                first = self.each(rule.each, 1, stars)
-                if not first or renamed(self.rules, first[0]) not in self.tensors:
+            if isinstance(rule, Unpack) and match(rule.param, name) is not None:
+                if not rule.each or self.has_packed(rule, name):
                     return self.unpacked(rule, name, shape)
             if isinstance(rule, Heads) and match(rule.param, name) is not None:
                 if renamed(self.rules, name) not in self.tensors:
@@ -279,6 +281,11 @@ class _Planner:
             recipe.stacked,
             unit_rows=unit,
         )
+
+    def has_packed(self, rule: Unpack, name: str) -> bool:
+        """Return whether the checkpoint has one tensor for all experts, or two of MXFP4."""
+        source = renamed(self.rules, counterpart(rule.param, rule.source, name) or name)
+        return source in self.tensors or f"{source}_blocks" in self.tensors
 
     def unpacked(self, rule: Unpack, name: str, shape: Shape) -> ParameterPlan | None:
         """Plan a parameter that contains the weights of all experts."""

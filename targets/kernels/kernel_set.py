@@ -112,8 +112,8 @@ class KernelSet(Protocol):
         """Return the PrimFunc of RoPE and cache append: it appends k and v in place and writes q.
 
         (qkv [n, qkv_heads, e], positions [n], sequences [n], page_indptr [r + 1], page_ids [p],
-        q_norm [e] and k_norm [e] if the spec has qk_norm_eps, pages kv_dtype [P, *page_shape],
-        q_out [n, h, e])
+        rope_positions [n, 3] if the spec has axes, q_norm [e] and k_norm [e] if it has qk_norm_eps,
+        pages kv_dtype [P, *page_shape], q_out [n, h, e])
         """
         ...
 

@@ -265,11 +265,15 @@ class Runner:
         self.groups = self.metadata["groups"]
         self.free = list(np.random.default_rng(5).permutation(self.pages))
 
-    def see(self, patches: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """Compute the features of a tile: its patches float32 [n, c], and their positions."""
-        owners, starts = np.zeros_like(positions), np.array([0, len(patches)], np.int32)
-        arrays = (patches, positions, owners, starts)
-        inputs = [tvm.runtime.tensor(array, self.here) for array in arrays]
+    def see(
+        self, patches: np.ndarray, positions: np.ndarray | None = None, **more: np.ndarray
+    ) -> np.ndarray:
+        """Compute the features of a tile: its patches float32 [n, c], and what the tower takes."""
+        owners, starts = np.zeros(len(patches), np.int32), np.array([0, len(patches)], np.int32)
+        more |= {"patches": patches, "sequences": owners, "query_indptr": starts}
+        arrays = more if positions is None else more | {"positions": positions}
+        names = self.metadata["inputs"]
+        inputs = [tvm.runtime.tensor(arrays[name], self.here) for name in names]
         features: np.ndarray = self.vm["see"](*inputs, *self.params).numpy()
         return features
 
@@ -317,10 +321,12 @@ class Runner:
         entry: str = "forward",
         images: dict[int, list[int]] | None = None,
         features: np.ndarray | None = None,
+        rope_positions: dict[int, np.ndarray] | None = None,
     ) -> dict[int, np.ndarray]:
         """Feed tokens to sequences, all in one batch; the results [tokens, ...] of each.
 
-        Of a model that sees, `images` has the row of `features` [f, d] of each token, or -1.
+        Of a model that sees, `images` has the row of `features` [f, d] of each token, or -1, and
+        with M-RoPE `rope_positions` what is not three times the token's position, [tokens, 3].
         """
         size = self.metadata["page_size"]
         tokens, positions, owners, starts, slots, lengths = [], [], [], [0], [], []
@@ -360,12 +366,17 @@ class Runner:
         image_rows = [
             row for name, new in rows.items() for row in (images or {}).get(name, [-1] * len(new))
         ]
+        by_axis = np.repeat(np.array(positions, np.int32)[:, None], 3, 1)
+        for number, name in enumerate(rows):
+            if rope_positions and name in rope_positions:
+                by_axis[starts[number] : starts[number + 1]] = rope_positions[name]
         optional = {"slots": slots, "source_lengths": lengths, "image_rows": image_rows}
-        before, seen, behind_tables = (
+        optional["rope_positions"] = by_axis
+        before, seen, turned, behind_tables = (
             [optional[name]] if name in self.metadata["inputs"] else []
-            for name in ("source_lengths", "image_rows", "slots")
+            for name in ("source_lengths", "image_rows", "rope_positions", "slots")
         )
-        arrays = [tokens, positions, owners, starts, *before, *seen]
+        arrays = [tokens, positions, owners, starts, *before, *seen, *turned]
         arrays += [*tables, *behind_tables, logit_rows]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
         if size_of_feature := self.metadata.get("image_features"):

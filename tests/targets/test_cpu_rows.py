@@ -27,9 +27,15 @@ ROPE = [  # h, g, e, rotary_dim, eps of the norm, dtype of the cache
 ]
 
 
-def rotated(x, positions, inv_freq, scaling):
+def by_axes(positions):
+    """Positions on the axes of M-RoPE [n, 3] that differ, of those of rows."""
+    return np.stack([positions, 3 + positions * 7 % 50, positions // 3], 1).astype("int32")
+
+
+def rotated(x, positions, inv_freq, scaling, axes=()):
     half = len(inv_freq)
-    angle = (positions[:, None].astype("float32") * inv_freq).astype("float64")[:, None]
+    turns = by_axes(positions)[:, axes] if axes else positions[:, None]
+    angle = (turns.astype("float32") * inv_freq).astype("float64")[:, None]
     cos, sin = np.cos(angle) * scaling, np.sin(angle) * scaling
     low, high, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
     return np.concatenate([low * cos - high * sin, high * cos + low * sin, rest], -1)
@@ -83,6 +89,46 @@ def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
     step = pages
     for i in range(31):
         step, q = run(slice(i, i + 1), step)
+        assert np.array_equal(q[0], got_q[i])
+    assert np.array_equal(step, got_pages)
+
+
+@pytest.mark.parametrize("eps", [None, 1e-6])
+def test_axes_of_rope(any_machine, make_batch, eps):
+    """M-RoPE: each frequency takes one of three positions; if they are equal, with RoPE's bits."""
+    h, g, e, axes = 4, 2, 48, (0, 1, 2) * 5 + (0,) * 3
+    rng = np.random.default_rng(1)
+    inv_freq = (10000.0 ** (-np.arange(18) * 2 / 36)).astype("float32")
+    shape = {"heads": h, "kv_heads": g, "head_dim": e, "rotary_dim": 36, "qk_norm_eps": eps}
+    shape["inv_freq"] = tuple(map(float, inv_freq))
+    kernels = CpuKernels(any_machine.isa)
+    plain, kernel = (
+        any_machine.build(kernels.rope_append(RopeAppendSpec(**shape, axes=own)))
+        for own in ((), axes)
+    )
+    batch = make_batch([(33, 1, [7, 2, 5]), (3, 30, [4, 1, 0])])
+    places = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
+    qkv = rng.standard_normal((31, h + 2 * g, e)).astype("float32")
+    pages, out = rng.standard_normal((8, 2, g, 16, e)).astype("float32"), qkv[:, :h].copy()
+    weights = [np.ones(e, "float32")] * 2 if eps else []
+    own = by_axes(batch.positions)
+    got_pages, got_q = kernel(qkv, *places, own, *weights, stored(pages), out)[-2:]
+    x = qkv.astype("float64")
+    x = x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) if eps else x
+    x = rotated(x, batch.positions, inv_freq, 1.0, axes)
+    np.testing.assert_allclose(got_q, x[:, :h], atol=5e-6)
+    keys = by_token(got_pages)[[4, 5], 0, :, [5, 1]]  # of the rows at positions 5 and 33
+    np.testing.assert_allclose(keys, x[[3, 0], h : h + g], atol=5e-6)
+
+    same = np.repeat(batch.positions[:, None], 3, 1)
+    equal = kernel(qkv, *places, same, *weights, stored(pages), out)[-2:]
+    expected = plain(qkv, *places, *weights, stored(pages), out)[-2:]
+    assert all(np.array_equal(a, b) for a, b in zip(equal, expected, strict=True))
+    step = stored(pages)
+    for i in range(31):  # row by row
+        row = slice(i, i + 1)
+        one = (batch.positions[row], batch.sequences[row], *places[2:], own[row])
+        step, q = kernel(qkv[row], *one, *weights, step, out[:1])[-2:]
         assert np.array_equal(q[0], got_q[i])
     assert np.array_equal(step, got_pages)
 

@@ -20,7 +20,7 @@ from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from .page_layout import INTEGERS, as_bytes, as_words, converted, floats, tolerances
 from .test_cpu_attention import reference
 from .test_cpu_linear import FORMATS, portable
-from .test_cpu_rows import rotated
+from .test_cpu_rows import by_axes, rotated
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
@@ -153,6 +153,36 @@ def test_rope_append(build, make_batch, h, g, e, rotary, eps, dtype):
         split = build(GpuKernels(few, {}).rope_append(spec))
         split_pages, split_q = split(qkv, *table, *weights, as_words(pages), empty)[-2:]
         assert np.array_equal(split_pages, got_pages) and np.array_equal(split_q, got_q)
+
+
+@pytest.mark.parametrize("eps", [None, 1e-6])
+@pytest.mark.by_day("opencl-None", "vulkan")
+def test_axes_of_rope(build, make_batch, eps):
+    """M-RoPE: each frequency takes one of three positions; if they are equal, with RoPE's bits."""
+    h, g, e, axes = 4, 2, 48, (0, 1, 2) * 5 + (0,) * 3
+    rng = np.random.default_rng(1)
+    inv_freq = (10000.0 ** (-np.arange(18) * 2 / 36)).astype("float32")
+    shape = {"heads": h, "kv_heads": g, "head_dim": e, "rotary_dim": 36, "qk_norm_eps": eps}
+    shape["inv_freq"] = tuple(map(float, inv_freq))
+    plain, kernel = (
+        build(KERNELS.rope_append(RopeAppendSpec(**shape, axes=own))) for own in ((), axes)
+    )
+    batch = make_batch([(33, 1, [7, 2, 5]), (3, 30, [4, 1, 0])])
+    places = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
+    qkv = rng.standard_normal((31, h + 2 * g, e)).astype("float32")
+    pages, out = rng.standard_normal((8, 2, g, 16, e)).astype("float32"), qkv[:, :h].copy()
+    weights = [np.ones(e, "float32")] * 2 if eps else []
+    got_pages, got_q = kernel(qkv, *places, by_axes(batch.positions), *weights, pages, out)[-2:]
+    x = qkv.astype("float64")
+    x = x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) if eps else x
+    x = rotated(x, batch.positions, inv_freq, 1.0, axes)
+    np.testing.assert_allclose(got_q, x[:, :h], atol=1e-5)
+    keys = got_pages[[4, 5], 0, :, [5, 1]]  # of the rows at positions 5 and 33
+    np.testing.assert_allclose(keys, x[[3, 0], h : h + g], atol=1e-5)
+    same = np.repeat(batch.positions[:, None], 3, 1)
+    equal = kernel(qkv, *places, same, *weights, pages, out)[-2:]
+    expected = plain(qkv, *places, *weights, pages, out)[-2:]
+    assert all(np.array_equal(a, b) for a, b in zip(equal, expected, strict=True))
 
 
 @pytest.mark.parametrize("position", [130_001, 1_000_003])

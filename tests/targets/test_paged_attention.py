@@ -14,11 +14,12 @@ from wherry.targets.kernels.gpu.splits import MOST_SLOTS, SPLIT
 from ..support.builders import KINDS, builder
 from .page_layout import INTEGERS, as_bytes, as_words, converted, floats, tolerances
 from .test_cpu_attention import reference
-from .test_cpu_rows import rotated
+from .test_cpu_rows import by_axes, rotated
 
 pytestmark = pytest.mark.gpu
 LIMITS = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
 KERNELS = GpuKernels(LIMITS, {})
+AXES = (0, 1, 2, 0, 1, 2, 0, 0)  # of each frequency
 CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
     (4, 2, 128, 1e-6, "float16"),
     (7, 1, 8, None, "float32"),
@@ -34,18 +35,20 @@ CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
     (4, 2, 64, 1e-6, "float16", None, None, (), False, "both", "int4"),  # integers in pages
     (8, 2, 40, None, "float32", 37, 5.0, (), False, "both", "int8"),
     (4, 2, 32, 1e-6, "float32", 300, None, (), True, "keys", "int4"),
+    (4, 2, 16, 1e-6, "float16", 300, None, (), False, "both", None, AXES),  # M-RoPE
+    (2, 1, 16, None, "float32", None, None, (), False, "both", "int8", AXES),
 ]
 CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 # PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes,
 # and by day the first of them.
-EXTREMES = [*CASES[:2], CASES[5], CASES[7], CASES[9], CASES[11]]
+EXTREMES = [*CASES[:2], CASES[5], CASES[7], CASES[9], CASES[11], CASES[14]]
 
 
 def _by_day(kind, case):
     return case is CASES[0] or (kind == "vulkan" and case in BY_DAY)
 
 
-BY_DAY = [CASES[5], CASES[9]]  # on Vulkan
+BY_DAY = [CASES[5], CASES[9], CASES[14]]  # on Vulkan
 ON = [
     pytest.param((kind, case), marks=[] if _by_day(kind, case) else pytest.mark.nightly)
     for kind in KINDS
@@ -99,6 +102,7 @@ class Kernel:
         v_norm=False,
         kv="both",
         kv_dtype=None,
+        axes=(),
         planes=2,
         pages=90,
         kernels=KERNELS,
@@ -107,6 +111,7 @@ class Kernel:
         self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
         self.v_norm, self.kv, self.out_dtype = v_norm, kv, out_dtype or dtype
         self.kv_dtype = kv_dtype or dtype
+        self.axes = axes
         self.rest = (window, softcap, slopes)
         self.inv_freq = (10000.0 ** (-np.arange(e // 2) * 2 / e)).astype("float32")
         spec = PagedAttentionSpec(
@@ -115,6 +120,7 @@ class Kernel:
             head_dim=e,
             rotary_dim=e,
             inv_freq=tuple(map(float, self.inv_freq)),
+            axes=axes,
             scale=e**-0.5,
             qk_norm_eps=eps,
             kv_dtype=self.kv_dtype,
@@ -139,7 +145,9 @@ class Kernel:
     def __call__(self, qkv, batch, pages, most=MOST_SLOTS):
         """(out, pages)."""
         out = np.full((len(qkv), self.h, self.e), np.nan, self.out_dtype)
-        inputs = [qkv, table_of(batch, most), batch.query_indptr, *self.norms, as_words(pages)]
+        by_axis = [by_axes(batch.positions)] if self.axes else []
+        inputs = [qkv, table_of(batch, most), batch.query_indptr, *by_axis, *self.norms]
+        inputs.append(as_words(pages))
         own = scratch(self.kernel, batch)
         own[1] = own[1][:most]
         results = self.call(*inputs, out, *own)
@@ -150,7 +158,7 @@ class Kernel:
         x = qkv[:, : self.h].astype("float64")
         if self.eps:
             x = x / np.sqrt((x**2).mean(-1, keepdims=True) + self.eps) * self.norms[0]
-        q = rotated(x, batch.positions, self.inv_freq, 1.0)
+        q = rotated(x, batch.positions, self.inv_freq, 1.0, self.axes)
         both = floats(pages)[:, [0, -1]]  # of one plane keys are the values
         return reference(q, batch, both, self.e**-0.5, *self.rest)
 

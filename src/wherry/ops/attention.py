@@ -95,6 +95,7 @@ class AttentionShape(Record):
     head_dim: int
     scale: float  # factor of attention scores
     inv_freq: tuple[float, ...]  # radians per position, one for each rotated pair; (): no RoPE
+    axes: tuple[int, ...] = ()  # as `RopeAppendSpec` has them
     rope_scaling: float = 1.0  # factor of cosine and sine
     qk_norm_eps: float | None = None  # if set, Q and K heads are RMS-normalized before RoPE
     norm_last: bool = False  # whether norm weights are applied after RoPE
@@ -133,10 +134,11 @@ class RopeAppendSpec(Record):
     """Spec of RoPE with cache append: rotate q and k, write k and v into the paged cache, return q.
 
     Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head by
-    the float32 angle position * inv_freq[j]; the other elements stay. With `norm_last` the weights
-    of the heads' norm are applied after the rotation. With `v_norm` the heads of v get RMSNorm
-    without weights. With `kv` "none" nothing is written, and the weights of k's norm, an argument
-    all the same, are not read.
+    the float32 angle position * inv_freq[j]; the other elements stay. With `axes` (M-RoPE,
+    https://arxiv.org/abs/2409.12191) a row has three positions, int32 [n, 3], of which frequency j
+    takes number axes[j]. With `norm_last` the weights of the heads' norm are applied after the
+    rotation. With `v_norm` the heads of v get RMSNorm without weights. With `kv` "none" nothing is
+    written, and the weights of k's norm, an argument all the same, are not read.
     """
 
     heads: int  # query heads h
@@ -144,6 +146,8 @@ class RopeAppendSpec(Record):
     head_dim: int  # elements e of a head
     rotary_dim: int
     inv_freq: tuple[float, ...]  # [rotary_dim / 2], radians per token
+    # [rotary_dim / 2], time 0, height 1 or width 2 of the rows' positions; (): a row has one
+    axes: tuple[int, ...] = ()
     scaling: float = 1.0  # factor of cos and sin (YaRN's attention factor)
     qk_norm_eps: float | None = None  # RMSNorm of q and k heads before the rotation; None: no norm
     norm_last: bool = False
@@ -168,6 +172,10 @@ class RopeAppendSpec(Record):
             raise ValueError(
                 f"{len(self.inv_freq)} frequencies found, rotary_dim / 2 = "
                 f"{self.rotary_dim // 2} expected"
+            )
+        if self.axes and (len(self.axes) != len(self.inv_freq) or not {*self.axes} <= {0, 1, 2}):
+            raise ValueError(
+                f"axes {self.axes}: 0, 1 or 2 of each of {len(self.inv_freq)} frequencies expected"
             )
 
     @property
@@ -252,6 +260,7 @@ class PagedAttentionSpec(Record):
     rotary_dim: int
     inv_freq: tuple[float, ...]
     scale: float
+    axes: tuple[int, ...] = ()
     scaling: float = 1.0
     qk_norm_eps: float | None = None
     norm_last: bool = False
@@ -282,6 +291,7 @@ class PagedAttentionSpec(Record):
             head_dim=self.head_dim,
             rotary_dim=self.rotary_dim,
             inv_freq=self.inv_freq,
+            axes=self.axes,
             scaling=self.scaling,
             qk_norm_eps=self.qk_norm_eps,
             norm_last=self.norm_last,

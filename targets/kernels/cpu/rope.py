@@ -8,6 +8,7 @@ batch fill a page, the first of them processes all: their keys are collected in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,7 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         sequences: T.handle,
         page_indptr: T.handle,
         page_ids: T.handle,
+        rope_positions: T.handle,
         pages: T.handle,
         q_out: T.handle,
     ) -> None:
@@ -56,9 +58,10 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Ids = T.match_buffer(page_ids, (p,), "int32")
         Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.page_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
-        _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q).emit(n)
+        Axes = T.match_buffer(rope_positions, (n, 3), "int32")
+        _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Axes, Pages, Q).emit(n)
 
-    return rotate
+    return _with_axes(rotate, spec)
 
 
 def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
@@ -71,6 +74,7 @@ def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         sequences: T.handle,
         page_indptr: T.handle,
         page_ids: T.handle,
+        rope_positions: T.handle,
         q_norm: T.handle,
         k_norm: T.handle,
         pages: T.handle,
@@ -87,14 +91,24 @@ def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         KNorm = T.match_buffer(k_norm, (e,), "float32")
         Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.page_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
-        _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q, QNorm, KNorm).emit(n)
+        Axes = T.match_buffer(rope_positions, (n, 3), "int32")
+        first = (X, Position, Sequence, Indptr, Ids, Axes, Pages, Q)
+        _emitter(spec, isa, *first, QNorm, KNorm).emit(n)
 
-    return rotate_normed
+    return _with_axes(rotate_normed, spec)
+
+
+def _with_axes(func: PrimFunc, spec: RopeAppendSpec) -> PrimFunc:
+    """Return a kernel without the positions of M-RoPE, its sixth parameter, if it reads none."""
+    if spec.axes:
+        return func
+    params = [param for i, param in enumerate(func.params) if i != 5]
+    return PrimFunc(params, func.body, func.ret_type, func.attrs)
 
 
 def _emitter(spec: RopeAppendSpec, isa: Isa, *buffers: Any) -> _Emitter:
-    x, position, sequence, indptr, ids, pages, q, *norms = buffers
-    return _Emitter(spec, isa, x, position, sequence, indptr, ids, pages, q, tuple(norms))
+    x, position, sequence, indptr, ids, axes, pages, q, *norms = buffers
+    return _Emitter(spec, isa, x, position, sequence, indptr, ids, axes, pages, q, tuple(norms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +122,7 @@ class _Emitter:
     Sequence: Any
     Indptr: Any
     Ids: Any
+    Axes: Any  # positions of M-RoPE
     Pages: Any
     Q: Any
     norms: tuple[Any, ...]  # weights of the norms of q and k; () without norms
@@ -243,7 +258,10 @@ class _Emitter:
     def _queries(self, row: Any, position: Any) -> tuple[Any, Any, Any]:
         """Emit a row's q; return cos and sin of its position and inverse norms of its heads."""
         spec = self.spec
-        cos, sin = _angles(spec, self.isa, position)
+        positions = (position,)
+        if spec.axes:
+            positions = tuple(v.let(self.Axes[row, axis]) for axis in range(3))
+        cos, sin = _angles(spec, self.isa, positions)
         inverse = None
         if spec.qk_norm_eps is not None:
             all_heads = spec.v_norm or spec.kv != "both"
@@ -315,18 +333,25 @@ class _Emitter:
                 store(start, wide, load(start, wide))
 
 
-def _angles(spec: RopeAppendSpec, isa: Isa, position: Any) -> tuple[Any, Any]:
-    """Emit cos and sin of position * inv_freq, times `scaling`, into buffers of 16 * k elements."""
+def _angles(spec: RopeAppendSpec, isa: Isa, positions: Sequence[Any]) -> tuple[Any, Any]:
+    """Emit cos and sin of position * inv_freq, times `scaling`, into buffers of 16 * k elements.
+
+    With `axes` there are three positions, one for each axis.
+    """
     count = -(-len(spec.inv_freq) // 16)
     if not count:
         return None, None
     frequencies = (*spec.inv_freq, *[0.0] * (count * 16 - len(spec.inv_freq)))
     cos = T.sblock_alloc_buffer((count * 16,), "float32")
     sin = T.sblock_alloc_buffer((count * 16,), "float32")
-    x = v.let(T.Cast("float32", position))
+    x = [v.let(T.Cast("float32", position)) for position in positions]
+    axes = (*spec.axes, *[0] * (count * 16 - len(spec.axes)))
     for start in range(0, count * 16, 16):
         constants = v.shuffle([T.float32(f) for f in frequencies[start : start + 16]], [*range(16)])
-        pair = v.cos_sin(v.splat(x, 16) * constants, 16, isa.fma)
+        turned = v.splat(x[0], 16)
+        if spec.axes:
+            turned = v.shuffle([x[axis] for axis in axes[start : start + 16]], [*range(16)])
+        pair = v.cos_sin(turned * constants, 16, isa.fma)
         for buffer, value in zip((cos, sin), pair, strict=True):
             scaled = value if spec.scaling == 1.0 else value * v.splat(spec.scaling, 16)
             T.buffer_store(buffer, scaled, [v.span(start, 16)])

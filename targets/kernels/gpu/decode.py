@@ -21,7 +21,7 @@ from .attend import TILE, Attend, Block, SharedBuffers, first_seen
 from .attention import heads_of_block
 from .batch_table import Table
 from .limits import GpuLimits
-from .rope import Load, TokenSlot, normed, rotated, threads_of
+from .rope import Load, TokenSlot, normed, rotated, threads_of, turns
 from .splits import SPLIT
 
 
@@ -36,6 +36,7 @@ class DecodeTensors:
     pages: Any
     out: Any  # [n, h, e]
     parts: Any  # [slots, h, e + 2]: sums of weighted values, sum of weights, largest score
+    axes: Any = None  # positions of M-RoPE [n, 3]; None: frequencies take the rows' own
 
 
 def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int], int]:
@@ -302,8 +303,10 @@ class DecodeBlock:
 
         stores = [*(query(i) for i in range(heads)), key][:rotated_heads]
 
+        turn = turns(spec.axes, self.tensors.axes, self.row, self.position)
+
         def rotate(k: Any) -> None:
-            rotated(rope, loads, stores, k, self.position, weights)
+            rotated(rope, loads, stores, k, turn, weights)
 
         e.over(d, self.threads, self.thread, rotate)
         e.barrier()

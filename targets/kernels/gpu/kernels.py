@@ -205,8 +205,8 @@ class GpuKernels:
     def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel | None:
         """Return the fused kernel of RoPE, append and attention; None with sinks or biases.
 
-        (qkv [n, qkv_heads, e], table, query_indptr, norms of q and k if any, pages, out). With
-        these, RoPE-append and attention are two launches.
+        (qkv [n, qkv_heads, e], table, query_indptr, positions of M-RoPE if any, norms of q and k if
+        any, pages, out). With these, RoPE-append and attention are two launches.
         """
         if self.limits.tensor_cores and tensor_cores.fits_attention(spec):
             return tensor_cores.paged_attention(spec, self.limits)
@@ -220,6 +220,8 @@ class GpuKernels:
         """
         if spec.attention.sinks or spec.attention.reach or not self.limits.few_launches:
             return None
+        if spec.attention.axes:
+            return None  # it would bind too many tensors
         if spec.attention.kv_dtype in INTEGERS:
             return None  # the scales of a key need all of it before any of its elements is stored
         if spec.linear.scheme in FORMATS and self.limits.storage_buffers is not None:

@@ -21,7 +21,7 @@ from .attention import RowTensors, launch_rows
 from .batch_table import ROW, Table
 from .decode import DecodeTensors, launch_decode, launch_split_decode, launch_split_rows
 from .limits import GpuLimits
-from .rope import Load, RopeTensors, launch_rope
+from .rope import Load, RopeTensors, axes_parameters, launch_rope
 from .splits import needed, pages_of, slots
 
 
@@ -34,7 +34,8 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
         table = Table(b["table"])
         rest = (b["pages"], b["out"], b["parts"])
-        tensors = DecodeTensors(b["qkv"], table, b["query_indptr"], norms, *rest)
+        by_axis = b.get("rope_positions")
+        tensors = DecodeTensors(b["qkv"], table, b["query_indptr"], norms, *rest, by_axis)
         emit_attention(spec, limits, tensors, b["q"], s)
 
     func = e.prim_func(
@@ -42,6 +43,7 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
             ("qkv", ("n", width, d), spec.qkv_dtype),
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
+            *axes_parameters(spec.axes),
             *((name, (d,), "float32") for name in names),
             ("pages", ("count", *spec.attention().page_shape), spec.attention().page_dtype),
             ("out", ("n", h, d), spec.out_dtype),
@@ -78,7 +80,8 @@ def emit_attention(
 ) -> None:
     """Emit all launches, and the host's choice among them; `s` has the sizes n, t, r1 and w."""
     n, choice = s["n"], AttentionLaunches.of(spec, s)
-    rope = RopeTensors(tensors.qkv, tensors.table, tensors.norms, tensors.pages, q)
+    own = (tensors.qkv, tensors.table, tensors.norms, tensors.pages, q, tensors.axes)
+    rope = RopeTensors(*own)
 
     def append() -> None:
         launch_rope(spec.rope(), limits, rope, n, range(spec.rope().qkv_heads))

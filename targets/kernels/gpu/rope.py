@@ -31,6 +31,7 @@ class RopeTensors:
     norms: tuple[Load, ...]  # loads of the norm weights of q and of k; () without norms
     pages: Any
     q_out: Any  # [n, h, e], float32 or float16
+    axes: Any = None  # positions of M-RoPE [n, 3]; None: frequencies take the rows' own
 
 
 def threads_of(limits: GpuLimits) -> int:
@@ -49,10 +50,11 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
-        tensors = RopeTensors(b["qkv"], rows, norms, b["pages"], b["q_out"])
+        by_axis = b.get("rope_positions")
+        tensors = RopeTensors(b["qkv"], rows, norms, b["pages"], b["q_out"], by_axis)
         # Two launches, one for q and one for k and v, where one would bind too many tensors.
         most = limits.storage_buffers
-        some = names and most and most < 9 and width > h
+        some = names and most and most < 9 + bool(spec.axes) and width > h
         parts = (0, h, width) if some else (0, width)
         for first, stop in pairwise(parts):
             launch_rope(spec, limits, tensors, sizes["n"], range(first, stop))
@@ -64,12 +66,32 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
             ("sequences", ("n",), "int32"),
             ("page_indptr", ("r1",), "int32"),
             ("page_ids", ("p",), "int32"),
+            *axes_parameters(spec.axes),
             *((name, (size,), "float32") for name in names),
             ("pages", ("count", *spec.page_shape), spec.page_dtype),
             ("q_out", ("n", h, size), "float32"),
         ],
         emit,
     )
+
+
+def axes_parameters(axes: tuple[int, ...]) -> list[e.Parameter]:
+    """Return the parameter of the rows' positions, which only M-RoPE has."""
+    return [("rope_positions", ("n", 3), "int32")] if axes else []
+
+
+def turns(axes: tuple[int, ...], positions: Any, row: Any, position: Any) -> Load:
+    """Return a function: frequency j -> the position of a row that it takes.
+
+    Args:
+        axes: the spec's.
+        positions: the positions of M-RoPE [n, 3], if there are axes.
+        row: the row.
+        position: its position in its sequence.
+    """
+    if not axes:
+        return lambda j: position
+    return lambda j: positions[row, T.Cast("int32", e.constant(axes, j))]
 
 
 def launch_rope(
@@ -115,9 +137,10 @@ def _head(
         load, *plain = normed(spec, [load] * len(weights), weights, thread, limits)
         value = plain[0] if plain else value
     position = e.let(tensors.rows.position(row))
+    turn = turns(spec.axes, tensors.axes, row, position)
     if integers := Integers.of(spec):
         head_ = _IntegerHead(spec, tensors, row, head, thread, threads)
-        head_.emit(integers, heads, load, value, position, weights)
+        head_.emit(integers, heads, load, value, (position, turn), weights)
         return
 
     def query(k: Any) -> None:
@@ -126,7 +149,7 @@ def _head(
             [load],
             [lambda k, v: e.store(tensors.q_out, v, row, head, k)],
             k,
-            position,
+            turn,
             weights,
         )
 
@@ -135,14 +158,14 @@ def _head(
         e.if_else(
             head < h + g,
             lambda: rotated(
-                spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position, weights
+                spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, turn, weights
             ),
             lambda: slot.store(1, head - (h + g), k, value(k)),
         )
 
     def both(k: Any) -> None:
         slot = TokenSlot(spec, tensors.pages, tensors.rows, row, position)
-        rotated(spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position, weights)
+        rotated(spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, turn, weights)
         slot.store(1, head - h, k, value(k))
 
     def store() -> None:
@@ -181,10 +204,14 @@ class _IntegerHead:
         heads: range,
         load: Load,
         value: Load,
-        position: Any,
+        positions: tuple[Any, Load],
         weights: Sequence[Load | None],
     ) -> None:
-        """Emit the rotated head in shared memory, then its stores; arguments as in `_head`."""
+        """Emit the rotated head in shared memory, then its stores; arguments as in `_head`.
+
+        `positions` are the row's position and its `turns`.
+        """
+        position, turn = positions
         spec, h, g = self.spec, self.spec.heads, self.spec.kv_heads
         elements = e.shared((spec.head_dim,))  # rotated, or of heads of values as they are
 
@@ -192,7 +219,7 @@ class _IntegerHead:
             def store(k: Any, value: Any) -> None:
                 T.buffer_store(elements, value, [k])
 
-            rotated(spec, [load], [store], k, position, weights)
+            rotated(spec, [load], [store], k, turn, weights)
 
         def make(k: Any) -> None:
             if heads.stop <= h + g:
@@ -303,12 +330,13 @@ def rotated(
     loads: Sequence[Load],
     stores: Sequence[Store],
     k: Any,
-    position: Any,
+    turn: Load,
     weights: Sequence[Load | None] = (),
 ) -> None:
     """Emit element k of each head after the rotation; elements beyond `rotary_dim` are unchanged.
 
-    `weights` are the heads' norm weights; they are applied here only with `norm_last`.
+    `turn` gives the position of each frequency, see `turns`. `weights` are the heads' norm weights;
+    they are applied here only with `norm_last`.
     """
     half = spec.rotary_dim // 2
     if spec.norm_last:
@@ -320,7 +348,7 @@ def rotated(
 
     def rotate() -> None:
         j = e.let(e.mod(k, half))
-        cos, sin = e.cos_sin(T.Cast("float32", position) * e.constant(spec.inv_freq, j))
+        cos, sin = e.cos_sin(T.Cast("float32", turn(j)) * e.constant(spec.inv_freq, j))
         for load, store in zip(loads, stores, strict=True):
             other = e.let(T.if_then_else(k < half, T.float32(0) - load(j + half), load(j)))
             value = e.fma(load(k), cos, other * sin)

@@ -24,7 +24,7 @@ from .. import emit as e
 from ..batch_table import AllRows
 from ..limits import GpuLimits
 from ..paged_attention import AttentionLaunches, norm_names, scratch_of
-from ..rope import Load, RopeTensors, launch_rope
+from ..rope import Load, RopeTensors, axes_parameters, launch_rope
 from ..splits import SPLIT
 from .call import FLOATS, call, joined, shared, templated
 
@@ -88,7 +88,8 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
-        rope = RopeTensors(b["qkv"], AllRows(b["table"]), norms, b["pages"], b["q"])
+        by_axis = b.get("rope_positions")
+        rope = RopeTensors(b["qkv"], AllRows(b["table"]), norms, b["pages"], b["q"], by_axis)
         launch_rope(spec.rope(), limits, rope, sizes["n"], range(width))
         _Attention(spec, b, sizes).emit()
 
@@ -97,6 +98,7 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
             ("qkv", ("n", width, d), spec.qkv_dtype),
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
+            *axes_parameters(spec.axes),
             *((name, (d,), "float32") for name in names),
             ("pages", ("count", spec.planes, g, spec.page_size, d), spec.kv_dtype),
             ("out", ("n", h, d), spec.out_dtype),
