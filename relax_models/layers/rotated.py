@@ -29,20 +29,22 @@ def angles(batch: Batch, inv_freq: Sequence[float], scaling: float = 1.0) -> Ang
     return _angles(batch.positions, inv_freq, lambda positions, i, _j: positions[i], scaling)
 
 
-def axial_angles(coordinates: Tensor, inv_freq: Sequence[float]) -> Angles:
+def axial_angles(
+    coordinates: Tensor, by_row: Sequence[float], by_column: Sequence[float]
+) -> Angles:
     """Return cosine and sine of each patch's angles, float32 [n, e / 2] each.
 
     Args:
         coordinates: int32 [n, 2], row and column of each patch.
-        inv_freq: radians per row of the first half of the rotated pairs, and per column of the
-            second.
+        by_row: radians per row, one for each of the first rotated pairs.
+        by_column: radians per column, one for each of the others.
     """
-    half = len(inv_freq) // 2
+    first = len(by_row)
 
     def place(coordinates: te.Tensor, i: tirx.Var, j: tirx.Var) -> tirx.PrimExpr:
-        return tirx.Select(j < half, coordinates[i, 0], coordinates[i, 1])
+        return tirx.Select(j < first, coordinates[i, 0], coordinates[i, 1])
 
-    return _angles(coordinates, inv_freq, place)
+    return _angles(coordinates, [*by_row, *by_column], place)
 
 
 def _angles(

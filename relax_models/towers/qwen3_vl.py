@@ -15,7 +15,6 @@ from math import isqrt
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from tvm import te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
@@ -29,6 +28,7 @@ from ..layers.norms import LayerNorm
 from ..layers.ragged import attend
 from ..layers.rotated import Angles, axial_angles, rotated
 from ..weights.rules import rename
+from .taps import with_taps
 from .tower import Patches, Tower, TowerShape
 
 _EPS = 1e-6  # of all norms
@@ -103,10 +103,10 @@ class Qwen3VlConfig:
 
     @property
     def inv_freq(self) -> list[float]:
-        """Return radians per row of a half of a head's pairs, then per column of the other."""
+        """Return radians per row of half of a head's pairs, and per column of the others."""
         half = self.spec.head_dim // 2
         each = self.rope_theta ** (-np.arange(0, half, 2, dtype=np.float64) / half)
-        return [float(f) for f in (*each, *each)]
+        return [float(f) for f in each]
 
 
 class _Attention(nn.Module):
@@ -184,7 +184,7 @@ class _Vision(nn.Module):
     def forward(self, tiles: Patches) -> Tensor:
         """Run the tower: patches [n, c] -> [f, out * (1 + mergers of DeepStack)]."""
         x = with_taps(self.patch_embed.proj(tiles.patches), self.pos_embed.weight, tiles)
-        angles = axial_angles(tiles.coordinates, self.inv_freq)
+        angles = axial_angles(tiles.coordinates, self.inv_freq, self.inv_freq)
         deeper = []
         for i, block in enumerate(self.blocks):
             x = block(x, tiles, angles)
@@ -192,21 +192,6 @@ class _Vision(nn.Module):
                 deeper.append(self.deepstack_merger_list[self.deep.index(i)](x))
         features: Tensor = self.merger(x)
         return op.concat([features, *deeper], dim=-1) if deeper else features
-
-
-def with_taps(x: Tensor, table: Tensor, tiles: Patches) -> Tensor:
-    """Return x [n, d] plus the weighted sum of each patch's rows of a table [positions, d]."""
-    taps = int(tiles.positions.shape[1])
-
-    def compute(x: te.Tensor, table: te.Tensor, rows: te.Tensor, by: te.Tensor) -> te.Tensor:
-        def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
-            total = sum(table[rows[i, t], k].astype("float32") * by[i, t] for t in range(taps))
-            return x[i, k] + total.astype(x.dtype)
-
-        return te.compute(x.shape, element, "with_taps")
-
-    args = [x, table, tiles.positions, tiles.position_weights]
-    return op.tensor_expr_op(compute, "with_taps", args)
 
 
 class Qwen3Vl(nn.Module):

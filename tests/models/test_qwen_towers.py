@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from wherry.artifact.manifest import VISION, read_manifest
 from wherry.artifact.variants import tower_for
+from wherry.quant.scheme import find
 
 from ..support.image_grids import Grid, Tile, rope_positions
-from ..support.tiny_models import COMMON, OFFSET_NORMS, Runner, compiled, randomise
+from ..support.tiny_models import COMMON, OFFSET_NORMS, Runner, compiled, randomise, round_weights
 from .families import CASES as FAMILIES
 from .test_towers import close
 
 PLACEHOLDER = 300  # id of the token in whose place features stand
+FOUR_BITS = "q4f16_1"
 ROPE = {"rope_type": "default", "rope_theta": 1000.0, "mrope_section": [4, 2, 2]}
 SMALL = {
     "depth": 3,
@@ -248,6 +251,71 @@ class TestQwen:
         deep = len(case.vision.get("deepstack_visual_indexes", ()))
         width = case.vision["out_hidden_size"] * (1 + deep)
         assert tower["image_features"] == text["image_features"] == width
+
+
+def save_rounded(folder: Path, case: Case) -> torch.nn.Module:
+    """`save`; the model returned has what four bits, and a tower's float16, leave of weights."""
+    model = save(folder, case)
+    with torch.no_grad():
+        patches = model.model.visual.patch_embed.proj.weight  # whose frames are summed
+        patches.copy_(patches.mean(2, keepdim=True).expand_as(patches))
+        for p in model.model.visual.parameters():
+            p.copy_(p.half().float())
+    model.config.model_type = model.config.text_config.model_type
+    text = torch.nn.ModuleDict({"model": model.model.language_model, "lm_head": model.lm_head})
+    text.config = model.config.text_config
+    round_weights(text, find(FOUR_BITS))
+    return model
+
+
+@pytest.mark.cpu
+@pytest.mark.nightly
+def test_four_bits_with_a_tower_of_halves(tmp_path):
+    case = CASES["qwen3_vl"]
+    model = save_rounded(tmp_path, case)
+    folder = compiled(tmp_path, quant=FOUR_BITS, activations="float")
+    tiles = case.tiles(*GRIDS[1:])
+    given, tower = prompt(tiles), Runner(folder, library=tower_for)
+    assert {entry["dtype"] for entry in tower.metadata["params"]} <= {"float16", "float32"}
+    features = features_of(case, tower, tiles)
+    close(features, expected_features(model, tiles))
+    close(logits_of(Runner(folder), given, features), given.expected(model, tiles))
+
+
+@pytest.mark.cpu
+@pytest.mark.nightly
+def test_a_block_of_multi_token_prediction_takes_the_positions(tmp_path):
+    """Its logits depend on how far rows are from each other, on each axis."""
+    case = CASES["qwen3_5"]
+    save(tmp_path, case)
+    file, d = tmp_path / "model.safetensors", case.text.get("hidden_size", 64)
+    stored, layer = load_file(file), "model.language_model.layers.3."
+    block = {n.replace(layer, "mtp.layers.0."): v for n, v in stored.items() if n.startswith(layer)}
+    for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
+        block[f"mtp.{name}.weight"] = torch.zeros(d)
+    block["mtp.fc.weight"] = 0.1 * torch.randn(d, 2 * d)
+    save_file({**stored, **{n: v.clone() for n, v in block.items()}}, file, {"format": "pt"})
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["text_config"]["mtp_num_hidden_layers"] = 1
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    folder = compiled(tmp_path, mtp=True)
+    tiles = case.tiles(*GRIDS[1:3])
+    given = prompt(tiles)
+    features = features_of(case, Runner(folder, library=tower_for), tiles)
+    following = given.positions[-1:] + 1
+
+    def drafted(shift: Any, last: Any) -> np.ndarray:
+        run = Runner(folder)
+        positions = given.positions + np.array(shift, np.int32)
+        moved = Prompt(given.tokens, given.rows, positions)
+        logits_of(run, moved, features)
+        own = {0: following + np.array(last, np.int32)}
+        return run.step({0: [17]}, "draft", features=features, rope_positions=own)[0]
+
+    expected = drafted((0, 0, 0), (0, 0, 0))
+    close(drafted((40, 30, 20), (40, 30, 20)), torch.tensor(expected).numpy())
+    for axis in np.eye(3, dtype=int) * 9:
+        assert np.abs(drafted((0, 0, 0), axis) - expected).max() > 1e-3 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("model_type", ["qwen3_vl", "qwen3_5"])

@@ -55,6 +55,13 @@ TEXT = {
     "qwen3_5": CASES["qwen3_5_text"].config,
     "qwen3_5_moe": CASES["qwen3_5_moe_text"].config,
     "qwen3_vl": {"head_dim": 16, "rope_parameters": MROPE},
+    "qwen3_vl_moe": {
+        "head_dim": 16,
+        "rope_parameters": MROPE,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 48,
+    },
 }
 VISION = {
     "cohere2_vision": {**SIGLIP, "model_type": "siglip_vision_model"},
@@ -81,6 +88,7 @@ VISION = {
     "qwen3_5": {**QWEN, "out_hidden_size": 64},
     "qwen3_5_moe": {**QWEN, "out_hidden_size": 64},
     "qwen3_vl": {**QWEN, "out_hidden_size": 64, "deepstack_visual_indexes": [0]},
+    "qwen3_vl_moe": {**QWEN, "out_hidden_size": 64, "deepstack_visual_indexes": [0]},
 }
 UNBUILT = "gemma3n"  # its vision model is from a library that the tests do not have
 NAMES = [

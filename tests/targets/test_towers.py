@@ -12,6 +12,7 @@ from wherry.runtime.core.library import find_core
 from wherry.runtime.load.loading import device_of
 
 from ..engine import core as abi
+from ..models import test_qwen_towers as qwen
 from ..models.test_image_requests import Images
 from ..models.test_towers import CASES, close, expected_features, patches, prompt, save
 from ..support.gpu import KINDS, device
@@ -47,6 +48,26 @@ class TestTowers:
             pixels = torch.tensor(np.stack(tiles))[None]
             expected = model(input_ids=torch.tensor([tokens]), pixel_values=pixels).logits[0]
         close(got[0], expected.numpy())
+
+    @pytest.mark.by_day("opencl")
+    def test_four_bits_with_a_tower_of_halves_and_positions_of_axes(self, kind, tmp_path):
+        case = qwen.CASES["qwen3_vl"]
+        model = qwen.save_rounded(tmp_path, case)
+        library = compiled(tmp_path, quant=qwen.FOUR_BITS, target=kind)
+        tiles = case.tiles(*qwen.GRIDS[1:])
+        given = qwen.prompt(tiles)
+        tower = Runner(library, device=kind, library=tower_for)
+        features = qwen.features_of(case, tower, tiles)
+        close(features, qwen.expected_features(model, tiles))
+        run, parts = Runner(library, device=kind), []
+        at_once = qwen.logits_of(run, given, features)
+        close(at_once, given.expected(model, tiles))
+        run = Runner(library, device=kind)
+        for start, stop in ((0, 9), (9, len(given.tokens) - 1), (len(given.tokens) - 1, None)):
+            part = slice(start, stop)
+            own = qwen.Prompt(given.tokens[part], given.rows[part], given.positions[part])
+            parts.append(qwen.logits_of(run, own, features))
+        np.testing.assert_array_equal(np.concatenate(parts), at_once)
 
     @pytest.mark.by_day("opencl")
     def test_the_core_gives_the_tokens_of_the_cpu(self, kind, seen):
