@@ -247,7 +247,7 @@ class TestQwen:
         text = Runner(folder).metadata
         assert {"image_rows", "rope_positions"} < {*text["inputs"]}
         tower = Runner(folder, library=tower_for).metadata
-        assert tower["position_taps"] == 4 and "coordinates" in tower["inputs"]
+        assert (tower["position_taps"], tower["tile_patches"]) == (4, 8192)
         deep = len(case.vision.get("deepstack_visual_indexes", ()))
         width = case.vision["out_hidden_size"] * (1 + deep)
         assert tower["image_features"] == text["image_features"] == width
