@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .checkpoint.gguf.projector import PROJECTORS
 from .checkpoint.text_part import READ
 from .known_models import KNOWN, NAMES, UNNAMED, Known
 from .load import families
@@ -70,8 +71,9 @@ length of a text.
 The layers of Llama 4 attend within chunks of the text (`attention_chunk_size`, 8192 tokens in
 Scout and Maverick). Wherry runs the first chunk, which is the model's context.
 
-Models that see: {towers}. They take [images](server.md#images) in chats, and so do their files
-in GGUF with [a projector](quantization.md#gguf).
+Models that see: {towers}. They take
+[images](server.md#images) in chats. So do files in GGUF with [a projector](quantization.md#gguf) of
+the kind {projectors}.
 Of others with vision or audio Wherry runs the text model and says which parts it leaves out:
 {wrappers}. Any other such folder is an error.
 """
@@ -142,7 +144,10 @@ def page() -> str:
         ", ".join(f"`{name}`" for name in names)
         for names in (sorted(towers()), (name for name in READ if name not in towers()))
     )
-    return PAGE.format(table="\n".join(lines), towers=seeing, wrappers=wrappers)
+    projectors = ", ".join(f"`{name}`" for name in PROJECTORS)
+    return PAGE.format(
+        table="\n".join(lines), towers=seeing, projectors=projectors, wrappers=wrappers
+    )
 
 
 if __name__ == "__main__":
