@@ -46,6 +46,7 @@ TEXT = {
     "gemma3": CASES["gemma3"].config,
     "gemma4": CASES["gemma4"].config,
     "gemma4_unified": CASES["gemma4_unified"].config,
+    "idefics3": {"model_type": "llama"},
     "llama4": CASES["llama4"].config,
     "llava": {"model_type": "llama"},
     "mistral3": {"model_type": "mistral", "sliding_window": None},
@@ -62,6 +63,7 @@ TEXT = {
         "num_experts_per_tok": 2,
         "moe_intermediate_size": 48,
     },
+    "smolvlm": {"model_type": "llama"},
 }
 VISION = {
     "cohere2_vision": {**SIGLIP, "model_type": "siglip_vision_model"},
@@ -74,6 +76,7 @@ VISION = {
     "gemma3": SIGLIP,
     "gemma4": {**SIGLIP, "num_key_value_heads": 2, "head_dim": 16},
     "gemma4_unified": {"mm_embed_dim": 64, "mm_posemb_size": 8, "output_proj_dims": 64},
+    "idefics3": SIGLIP,
     "llama4": {
         **SIGLIP,
         "vision_output_dim": 32,
@@ -89,6 +92,7 @@ VISION = {
     "qwen3_5_moe": {**QWEN, "out_hidden_size": 64},
     "qwen3_vl": {**QWEN, "out_hidden_size": 64, "deepstack_visual_indexes": [0]},
     "qwen3_vl_moe": {**QWEN, "out_hidden_size": 64, "deepstack_visual_indexes": [0]},
+    "smolvlm": SIGLIP,
 }
 UNBUILT = "gemma3n"  # its vision model is from a library that the tests do not have
 NAMES = [
