@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .checkpoint.gguf.projector import PROJECTORS
+from .checkpoint.gguf.projector_kinds import PROJECTORS
 from .checkpoint.text_part import READ
 from .known_models import KNOWN, NAMES, UNNAMED, Known
 from .load import families
@@ -73,7 +73,7 @@ Scout and Maverick). Wherry runs the first chunk, which is the model's context.
 
 Models that see: {towers}. They take
 [images](server.md#images) in chats. So do files in GGUF with [a projector](quantization.md#gguf) of
-the kind {projectors}.
+a kind that is read: {projectors}.
 Of others with vision or audio Wherry runs the text model and says which parts it leaves out:
 {wrappers}. Any other such folder is an error.
 """

@@ -57,16 +57,27 @@ class DescribedTower:
         Raises:
             ModelError: as of `plan_weights`.
         """
-        frames = {n: s[2] for n, s in checkpoint.items() if len(s) == 5}
+        frames = {n: max(s[2], 1) for n, s in checkpoint.items() if len(s) == 5}
+        second = {n: f"{n}.1" for n in checkpoint if f"{n}.1" in checkpoint}  # as GGUF has it
         own = {
             n: (s[0], prod(s[1:]) // frames.get(n, 1)) if len(s) > 2 else s
             for n, s in checkpoint.items()
+            if n not in second.values()
         }
         plan = plan_weights(self.tower.weights, self.parameters(), own, self.config)
 
         def with_frames(parameter: ParameterPlan) -> ParameterPlan:
-            counts = {frames.get(piece.name, 1) for piece in parameter.pieces}
-            return replace(parameter, frames=max(counts, default=1))
+            pieces = parameter.pieces
+            more = [replace(p, name=second[p.name]) for p in pieces if p.name in second]
+            for piece in more:
+                first = piece.name.removesuffix(".1")
+                if checkpoint[piece.name] != checkpoint[first]:
+                    raise ModelError(
+                        f"{piece.name} {list(checkpoint[piece.name])}: frames of {first} have "
+                        f"{list(checkpoint[first])}"
+                    )
+            counts = [len(more) + 1, *(frames.get(piece.name, 1) for piece in pieces)]
+            return replace(parameter, pieces=(*pieces, *more), frames=max(counts))
 
         return replace(plan, parameters=tuple(map(with_frames, plan.parameters)))
 

@@ -95,13 +95,15 @@ def _stacked(
     plan: ParameterPlan, checkpoint: Checkpoint, start: int, stop: int
 ) -> NDArray[np.float32]:
     """Read rows [start, stop) of a parameter whose pieces follow each other along axis 0."""
+    if plan.frames > 1:
+        frames = [checkpoint.read(piece.name, start, stop) for piece in plan.pieces]
+        total = frames[0].sum(2) if len(frames) == 1 else np.sum(frames, axis=0)
+        return np.ascontiguousarray(total.reshape(-1, *plan.rows[1:]), np.float32)
     parts = [
         checkpoint.read(plan.pieces[i].name, rows.start, rows.stop)[rows.selected]
         for i, rows in rows_of(plan.pieces, start, stop)
     ]
     joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    if plan.frames > 1:
-        joined = joined.sum(2)
     return joined.reshape(-1, *plan.rows[1:])  # a convolution of patches has more axes
 
 

@@ -88,7 +88,7 @@ def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     own |= {name: raw[name] for name in _OF_BOTH if raw.get(name) is not None}
     own |= _ALWAYS.get(kind, {})
     if kind in _SECTIONS:
-        own |= {"mrope_section": list(_SECTIONS[kind]), "mrope_interleaved": True}
+        own = {"mrope_section": list(_SECTIONS[kind]), "mrope_interleaved": True, **own}
     for where in ("rope_scaling", "rope_parameters"):
         rope = own.get(where)
         if isinstance(rope, Mapping):

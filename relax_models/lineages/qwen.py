@@ -10,9 +10,9 @@ from wherry.ops import AttentionShape, RouteSpec
 
 from .. import decoder
 from ..blocks.experts import Experts
+from ..blocks.rope_axes import RopeAxesConfig
 from ..config import Count, Positions, Range, Size
 from ..decoder import Biases
-from ..layers.rope_axes import RopeAxesConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,11 +20,11 @@ from .. import decoder, layer_kinds
 from ..arch import rename, reorder
 from ..blocks import experts
 from ..blocks.recurrent import GatedDeltaNet
+from ..blocks.rope_axes import RopeAxesConfig
 from ..config import Count, Positions, Range, Size
 from ..layer_kinds import FULL, LINEAR
 from ..layers import dense
 from ..layers.norms import RMSNorm
-from ..layers.rope_axes import RopeAxesConfig
 from ..step import Batch, attention
 
 

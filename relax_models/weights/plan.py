@@ -97,8 +97,8 @@ class ParameterPlan:
     rows_of_head: tuple[int, int, int] = (0, 0, 0)
     constant: float | None = None
     unit_rows: bool = False  # each row is divided by its length
-    # Frames of a convolution over time, whose third axis they are: a still image has the same in
-    # all, so they are summed. Not in the repr, because the shape of the tensor says it.
+    # Frames of a convolution over time, whose third axis they are, or a piece each: a still image
+    # has the same in all, so they are summed. Not in the repr: the tensors' shapes say it.
     frames: int = field(default=1, repr=False)
 
     @property

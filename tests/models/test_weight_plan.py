@@ -281,8 +281,10 @@ def test_tensors_that_only_some_checkpoints_have_fused():
     (parameter,) = plan(arch(packed), params, each).parameters
     assert (parameter.unpacked, parameter.stacked) == (None, True)
     assert [p.name for p in parameter.pieces] == list(each)
-    with pytest.raises(ModelError, match=r"e_blocks \[2, 5, 1, 16\]"):
+    with pytest.raises(ModelError, match=r"missing: 0\.a\.weight, 0\.b\.weight, 1\.a"):
         plan(arch(packed), params, {})
+    with pytest.raises(ModelError, match=r"e_blocks \[2, 5, 1, 16\]"):
+        plan(arch(unpack("e.weight", "e")), params, {})
 
     rule = split("w.weight", "a.weight", "b.weight")
     (parameter, _) = plan(arch(rule), parts, parts).parameters

@@ -1,63 +1,26 @@
 """Reads a projector file of GGUF ("mmproj"): the vision tower that belongs to a text model.
 
-The fields and names are those of llama.cpp's `gguf-py/gguf/constants.py`. What a missing field
-means is that of its `conversion/` and of `tools/mtmd/clip.cpp`.
+`projector_kinds.py` has the kinds of such files.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
-
-import numpy as np
 
 from wherry.errors import ModelError, listing, shown
 
 from .fields import Fields
 from .header import Header
 from .opening import stamp, tensor_of
+from .projector_kinds import PROJECTORS, ProjectorFamily, deep_layers
 from .tensors import GgufCheckpoint, GgufTensor
 from .types import READ
 
-_log = logging.getLogger(__name__)
 _ARCHITECTURE = "clip"
-_LANCZOS = 1  # of PIL.Image.Resampling
-# Tensor names in GGUF -> in the checkpoint: those outside of layers, and those below "v.blk.N.".
-_OUTER = {
-    "v.patch_embd": "model.vision_model.embeddings.patch_embedding",
-    "v.position_embd": "model.vision_model.embeddings.position_embedding",
-    "v.post_ln": "model.vision_model.post_layernorm",
-    "mm.model.fc": "model.connector.modality_projection.proj",
-}
-_LAYER = {
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_out": "self_attn.out_proj",
-    "ln1": "layer_norm1",
-    "ln2": "layer_norm2",
-    "ffn_up": "mlp.fc1",
-    "ffn_down": "mlp.fc2",
-}
 _EXCHANGED = {"ffn_up": "ffn_down", "ffn_down": "ffn_up"}
-_FEATURES = "mm.model.fc.weight"  # [elements of a feature, elements of a block of patches]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectorFamily:
-    """The models of a `clip.projector_type`."""
-
-    model_type: str  # of the complete model
-    text: str  # model_type of its text model
-    placeholder: str  # the token in whose place features stand
-
-
-PROJECTORS: Mapping[str, ProjectorFamily] = {
-    "idefics3": ProjectorFamily(model_type="smolvlm", text="llama", placeholder="<image>"),
-}
 
 
 def misfit(header: Header, text: Mapping[str, Any], tokens: Sequence[str]) -> str:
@@ -75,14 +38,14 @@ def misfit(header: Header, text: Mapping[str, Any], tokens: Sequence[str]) -> st
     family = PROJECTORS.get(kind) if isinstance(kind, str) else None
     if family is None:
         return f"has the projector {shown(kind)}. Of GGUF are read: {', '.join(PROJECTORS)}"
-    if text["model_type"] != family.text:
+    if text["model_type"] not in family.models:
         return (
             f"has the projector {kind!r}, which belongs to text models of the family "
-            f"{family.text}; this one is of {text['model_type']}"
+            f"{' or '.join(family.models)}; this one is of {text['model_type']}"
         )
     if family.placeholder not in tokens:
         return f"needs the token {family.placeholder!r}, which the text model does not have"
-    width = next((t.shape[0] for t in header.tensors if t.name == _FEATURES), None)
+    width = next((t.shape[0] for t in header.tensors if t.name == family.features), None)
     if width not in (None, text["hidden_size"]):
         return (
             f"computes features of {width} elements; the text model's rows have "
@@ -104,35 +67,13 @@ def config_with(
     vision = Fields(metadata, prefix)
     outer = {k: v for k, v in metadata.items() if not k.startswith(f"{prefix}.")}
     clip = Fields(outer, _ARCHITECTURE)
-    tower: dict[str, Any] = {
-        "hidden_size": vision.integer("embedding_length"),
-        "intermediate_size": vision.integer("feed_forward_length"),
-        "num_hidden_layers": vision.integer("block_count"),
-        "num_attention_heads": vision.integer("attention.head_count"),
-        "image_size": vision.integer("image_size"),
-        "patch_size": vision.integer("patch_size"),
-        "layer_norm_eps": vision.number("attention.layer_norm_epsilon"),
-        "hidden_act": _activation(clip),
-    }
+    own, processor = family.read(vision, clip, text)
     config = {
-        "model_type": family.model_type,
+        "model_type": family.models[text["model_type"]],
         "text_config": dict(text),
-        "vision_config": tower,
-        "scale_factor": vision.integer("projector.scale_factor"),
         "image_token_id": tokens.index(family.placeholder),
+        **own,
     }
-    side, splits = tower["image_size"], "preproc_image_size" in vision
-    processor = {
-        "size": {"longest_edge": vision.integer("preproc_image_size", side)},
-        "max_image_size": {"longest_edge": side},
-        "resample": _LANCZOS,
-        "do_image_splitting": True,
-        "image_mean": _channels(vision, "image_mean"),
-        "image_std": _channels(vision, "image_std"),
-    }
-    heads = tower["num_attention_heads"]
-    vision.expect("attention.head_count_kv", heads)
-    vision.expect("attention.head_dim", tower["hidden_size"] // max(heads, 1))
     vision.ignore("projector_type", "projection_dim")  # the tensors say the latter
     clip.expect("has_vision_encoder", True)
     clip.expect("has_audio_encoder", False)
@@ -145,12 +86,6 @@ def config_with(
             f"{header.path} does not describe a projector that is read; a value that is not known "
             f"may change the result:\n{listing(problems)}"
         )
-    if not splits:
-        _log.warning(
-            "%s does not say to which size images are scaled (%s.preproc_image_size): each is one "
-            "tile of %d x %d pixels, as llama.cpp's converter has it by default.",
-            *(header.path, prefix, side, side),
-        )
     return config, processor
 
 
@@ -160,17 +95,11 @@ def open_projector(header: Header) -> GgufCheckpoint:
     Raises:
         ModelError: lists tensors that such a projector does not have, or whose type is not read.
     """
-    width = header.metadata[f"{_ARCHITECTURE}.vision.embedding_length"]
-    exchanged = {
-        t.name.removesuffix(".ffn_down.weight")
-        for t in header.tensors
-        # Older converters exchanged the two names; llama.cpp tells such files in this way, too.
-        if t.name.endswith(".ffn_down.weight") and t.shape[-1] == width != t.shape[0]
-    }
+    names = _Names.of(header)
     tensors: dict[str, GgufTensor] = {}
     unknown = []
     for stored in header.tensors:
-        name = _name_of(stored.name, exchanged)
+        name = names.of_tensor(stored.name)
         if name is None or stored.layout.name not in READ:
             unknown.append(f"{stored.name} {list(stored.shape)}: {stored.layout.name}")
         else:
@@ -190,32 +119,44 @@ def _kind(header: Header) -> Any:
     return next((header.metadata[key] for key in both if key in header.metadata), None)
 
 
-def _name_of(stored: str, exchanged: set[str]) -> str | None:
-    """Return the checkpoint's name of a tensor; None: the projector has none of this name."""
-    base, _, kind = stored.rpartition(".")
-    if base in _OUTER:
-        return f"{_OUTER[base]}.{kind}"
-    layer, _, part = base.rpartition(".")
-    number = layer.removeprefix("v.blk.")
-    if not number.isdecimal() or layer == number or part not in _LAYER:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The checkpoint's names of a file's tensors."""
+
+    family: ProjectorFamily
+    exchanged: frozenset[str]  # layers two of whose tensors have each other's names
+    deep: tuple[int, ...]  # layers after which DeepStack merges patches
+
+    @classmethod
+    def of(cls, header: Header) -> _Names:
+        """Return the names of the tensors of a file whose fields `config_with` has read."""
+        vision = Fields(header.metadata, f"{_ARCHITECTURE}.vision")
+        width = vision.integer("embedding_length")
+        exchanged = {
+            t.name.removesuffix(".ffn_down.weight")
+            for t in header.tensors
+            # Older converters exchanged the two names; llama.cpp tells such files in this way, too.
+            if t.name.endswith(".ffn_down.weight") and t.shape[-1] == width != t.shape[0]
+        }
+        family = PROJECTORS[_kind(header)]
+        deep = deep_layers(vision, vision.integer("block_count")) if family.deep else []
+        return cls(family, frozenset(exchanged), tuple(deep))
+
+    def of_tensor(self, stored: str) -> str | None:
+        """Return the checkpoint's name of a tensor; None: the projector has none of this name."""
+        family = self.family
+        base, _, kind = stored.removesuffix(".1").rpartition(".")
+        kind += stored[len(base) + 1 + len(kind) :]  # ".1" of a second frame
+        if base in family.outer:
+            return f"{family.outer[base]}.{kind}"
+        layer, _, part = base.rpartition(".")
+        above, _, number = layer.rpartition(".")
+        if not number.isdecimal():
+            return None
+        if above == "v.blk" and part in family.layer:
+            part = _EXCHANGED.get(part, part) if layer in self.exchanged else part
+            return f"{family.layers}.{int(number)}.{family.layer[part]}.{kind}"
+        if above == "v.deepstack" and part in (family.deep or {}) and int(number) in self.deep:
+            place = self.deep.index(int(number))
+            return f"{family.deeper}.{place}.{(family.deep or {})[part]}.{kind}"
         return None
-    part = _EXCHANGED.get(part, part) if layer in exchanged else part
-    return f"model.vision_model.encoder.layers.{int(number)}.{_LAYER[part]}.{kind}"
-
-
-def _activation(clip: Fields) -> str:
-    gelu, silu = clip.flag("use_gelu", False), clip.flag("use_silu", False)
-    if gelu == silu:
-        what = "both are true" if gelu else "neither is true, which means quick GELU"
-        clip.problems.append(f"clip.use_gelu, clip.use_silu: {what}; supported is one of them")
-    return "silu" if silu else "gelu_pytorch_tanh"
-
-
-def _channels(vision: Fields, name: str) -> list[float]:
-    """Return a number for each of the three channels, as the shortest decimals."""
-    given = vision.layers(name, 3)
-    with np.errstate(over="ignore"):
-        values = np.asarray(given, np.float32)
-    if not np.isfinite(values).all() or (name == "image_std" and values.min() <= 0):
-        vision.problems.append(f"{vision.prefix}{name}: found {given}")
-    return [float(str(value)) for value in values]

@@ -28,6 +28,7 @@ from wherry.hub import source
 from wherry.hub.file_names import PROCESSOR
 from wherry.runtime.load.loading import resolve
 
+from ...models import test_qwen_towers as qwen
 from ...models.test_towers import (
     CASES,
     PLACEHOLDER,
@@ -112,16 +113,57 @@ def test_the_pair_computes_what_its_folder_does(name, tmp_path):
         resolve(out, mmproj="none")
 
 
+def test_qwen_s_pair_has_the_weights_of_its_folder(tmp_path):
+    case, folder, file = qwen.CASES["qwen3_vl"], tmp_path / "folder", tmp_path / "model.gguf"
+    qwen.save(folder, case)
+    writing.qwen3_vl(folder, file, tmp_path / NAME, token=PLACEHOLDER)
+    direct, out = (converted(path, tmp_path / path.stem / "out") for path in (folder, file))
+    one, other = load_state(direct), load_state(out)
+    assert one.keys() == other.keys()
+    for parameter, array in one.items():
+        np.testing.assert_array_equal(array, other[parameter])
+    given, read = (json.loads((path / VISION).read_text()) for path in (direct, out))
+    # As llama.cpp bounds it: 8 to 4,096 features, of which a tower's memory has room for 2,048.
+    area = (2 * case.vision["patch_size"]) ** 2
+    assert read["processor"]["size"] == {"shortest_edge": 8 * area, "longest_edge": 2048 * area}
+    for each in (given, read):
+        for name in ("size", "image_std", "image_mean"):
+            del each["processor"][name]
+    assert given == read
+    configs = [json.loads((path / "config.json").read_text()) for path in (direct, out)]
+    assert configs[0]["mrope_section"] == configs[1]["mrope_section"] == [4, 2, 2]
+    assert configs[0]["mrope_interleaved"] and configs[1]["mrope_interleaved"]
+
+
+def test_frames_of_different_sizes(tmp_path):
+    folder, file = tmp_path / "folder", tmp_path / "model.gguf"
+    qwen.save(folder, qwen.CASES["qwen3_vl"])
+    projector = writing.qwen3_vl(folder, file, tmp_path / NAME, token=PLACEHOLDER)
+    tensors, metadata = content(projector, "clip")
+    tensors["v.patch_embd.weight.1"] = tensors["v.patch_embd.weight.1"][:3]
+    writing.write(projector, "clip", tensors, metadata, vocabulary=lambda _: None)
+    with pytest.raises(ModelError, match=r"proj\.weight\.1 \[3, 3, 4, 4\]: frames of"):
+        converted(file, tmp_path / "out")
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, "qwen3_vl", "qwen3_vl_moe"])
 def test_what_llama_cpp_converts(name, tmp_path):
     folder = tmp_path / name
-    save(folder, CASES[name])
+    if name in CASES:
+        save(folder, CASES[name])
+    else:
+        qwen.save(folder, qwen.CASES[name])
     processor = json.loads((folder / PROCESSOR).read_text())
     processor |= {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.5, 0.25, 0.125]}
     (folder / PROCESSOR).write_text(json.dumps(processor))
     config = json.loads((folder / "config.json").read_text())
-    config["text_config"]["architectures"] = ["LlamaForCausalLM"]  # as on the hub
+    if name in CASES:
+        config["text_config"]["architectures"] = ["LlamaForCausalLM"]  # as on the hub
+    else:  # which the file does not say, but llama.cpp's program does
+        area = (2 * qwen.CASES[name].vision["patch_size"]) ** 2
+        size = {"shortest_edge": 8 * area, "longest_edge": 4096 * area}
+        (folder / PROCESSOR).write_text(json.dumps({**processor, "size": size}))
     (folder / "config.json").write_text(json.dumps(config))
     tokens = {"model": {"vocab": {f"[{i}]": i for i in range(320)}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokens))
@@ -324,7 +366,7 @@ def test_tensors_of_another_tower(pair):
         header.path,
         "clip",
         {"v.class_embd": np.ones(4, np.float32), "v.blk.x.ln1.weight": np.ones(4, np.float32)},
-        {"vision.embedding_length": 64},
+        {"projector_type": "idefics3", "vision.embedding_length": 64},
         vocabulary=lambda _: None,
     )
     with pytest.raises(ModelError, match=r"not read:(.|\n)*class_embd(.|\n)*v\.blk\.x\.ln1"):

@@ -21,8 +21,10 @@ from conversion import base, get_model_class  # noqa: E402
 def set_vocab(self) -> None:
     size = self.hparams["vocab_size"]
     self.gguf_writer.add_tokenizer_model("llama")
-    image = json.loads((self.dir_model / "config.json").read_text()).get("image_token_id")
-    tokens = ["<image>" if i == image else f"[{i}]" for i in range(size)]
+    config = json.loads((self.dir_model / "config.json").read_text())
+    image = config.get("image_token_id")
+    name = "<|image_pad|>" if config["model_type"].startswith("qwen") else "<image>"
+    tokens = [name if i == image else f"[{i}]" for i in range(size)]
     self.gguf_writer.add_token_list(tokens)
     self.gguf_writer.add_token_scores([0.0] * size)
     self.gguf_writer.add_token_types([1] * size)

@@ -354,3 +354,64 @@ def with_projector(
     }
     given = {name: value for name, value in fields.items() if value is not None}
     return write(projector, "clip", tensors, given, kind=kind, vocabulary=lambda _: None)
+
+
+def qwen3_vl(folder: Path, file: Path, projector: Path, *, token: int) -> Path:
+    """A saved Qwen3-VL as GGUF: the text model, and the projector's file.
+
+    `token` is the id of the placeholder.
+    """
+    config = json.loads((folder / "config.json").read_text())
+    stored = load_file(folder / "model.safetensors")
+    seeing = {n.removeprefix("model.visual."): a for n, a in stored.items() if ".visual." in n}
+    text = {n.replace(".language_model", ""): a for n, a in stored.items() if ".visual." not in n}
+    alone, own = file.with_suffix(""), config["text_config"]
+    alone.mkdir(exist_ok=True)
+    save_file(text, alone / "model.safetensors")
+    (alone / "config.json").write_text(json.dumps(own))
+    vision = config["vision_config"]
+    deep = vision["deepstack_visual_indexes"]
+    sections = [*own["rope_parameters"]["mrope_section"], 0]
+    more = {"rope.dimension_sections": sections, "n_deepstack_layers": len(deep)}
+    vocabulary = partial(letters, named={token: "<|image_pad|>"})
+    of_folder(alone, file, "qwen3vl", metadata=more, vocabulary=vocabulary)
+    tensors = {}
+    for name, array in seeing.items():
+        if array.ndim == 5:
+            frames = np.ascontiguousarray(array.transpose(2, 0, 1, 3, 4))
+            tensors |= {"v.patch_embd.weight": frames[0], "v.patch_embd.weight.1": frames[1]}
+        else:
+            tensors[_of_qwen3_vl(name, deep)] = array
+    fields = {
+        "projector_type": "qwen3vl_merger",
+        "has_vision_encoder": True,
+        "use_gelu": True,
+        "vision.projection_dim": own["hidden_size"],
+        "vision.image_size": round(vision["num_position_embeddings"] ** 0.5) * vision["patch_size"],
+        "vision.patch_size": vision["patch_size"],
+        "vision.embedding_length": vision["hidden_size"],
+        "vision.feed_forward_length": vision["intermediate_size"],
+        "vision.block_count": vision["depth"],
+        "vision.attention.head_count": vision["num_heads"],
+        "vision.attention.layer_norm_epsilon": own["rms_norm_eps"],
+        "vision.spatial_merge_size": vision["spatial_merge_size"],
+        "vision.is_deepstack_layers": [i in deep for i in range(vision["depth"])],
+        "vision.image_mean": [0.5, 0.5, 0.5],
+        "vision.image_std": [0.5, 0.5, 0.5],
+    }
+    return write(projector, "clip", tensors, fields, vocabulary=lambda _: None)
+
+
+def _of_qwen3_vl(name: str, deep: list[int]) -> str:
+    """llama.cpp's name of a tensor of Qwen3-VL's tower."""
+    outer = {"patch_embed.proj": "v.patch_embd", "pos_embed": "v.position_embd"}
+    outer |= {"merger.norm": "v.post_ln", "merger.linear_fc1": "mm.0", "merger.linear_fc2": "mm.2"}
+    layer = {"attn.qkv": "attn_qkv", "attn.proj": "attn_out", "norm1": "ln1", "norm2": "ln2"}
+    layer |= {"mlp.linear_fc1": "ffn_up", "mlp.linear_fc2": "ffn_down"}
+    base, _, kind = name.rpartition(".")
+    if base in outer:
+        return f"{outer[base]}.{kind}"
+    first, number, part = base.split(".", 2)
+    if first == "blocks":
+        return f"v.blk.{number}.{layer[part]}.{kind}"
+    return f"v.deepstack.{deep[int(number)]}.{part.removeprefix('linear_')}.{kind}"

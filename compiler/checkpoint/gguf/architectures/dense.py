@@ -75,6 +75,12 @@ DENSE: Mapping[str, GgufFamily] = {
         explicit_head=False,
     ),
     "qwen3": GgufFamily(model_type="qwen3", classes="Qwen3ForCausalLM", flags=_BIASES),
+    "qwen3vl": GgufFamily(
+        model_type="qwen3",
+        classes="Qwen3ForCausalLM",
+        flags=_BIASES,
+        ignored=("n_deepstack_layers",),  # the projector's file says which
+    ),
     "gemma": GgufFamily(model_type="gemma", classes="GemmaForCausalLM", changes=changes.SHIFTED),
     "gemma2": GgufFamily(
         model_type="gemma2",

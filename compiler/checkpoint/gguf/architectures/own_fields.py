@@ -252,13 +252,23 @@ def _delta(fields: Fields, config: Config, tensors: Tensors) -> dict[str, Any]:
     name = "attention.recurrent_layers"
     recurrent = fields.layers(name, count) if name in fields else usual
     kv = {h for h, no in zip(fields.layers(_KV_HEADS, count), recurrent, strict=True) if not no}
-    fields.ignore("rope.dimension_sections")  # in text, all axes of a position are equal
     return {
+        **_axes(fields, config, tensors),
         "layer_types": ["linear_attention" if x else FULL for x in recurrent],
         "linear_value_head_dim": inner // max(heads, 1),
         "num_key_value_heads": max(kv, default=1),
         "attention_bias": any(n.endswith(".attn_q.bias") for n in tensors),
     }
+
+
+def _axes(fields: Fields, _config: Config, _tensors: Tensors) -> dict[str, Any]:
+    """Return the fields of M-RoPE: frequencies of time, height and width, and of a fourth axis."""
+    if (name := "rope.dimension_sections") not in fields:
+        return {}
+    *section, other = fields.layers(name, 4)
+    if other:
+        fields.problems.append(f"{fields.prefix}{name}: {other} of a fourth axis")
+    return {"mrope_section": section, "mrope_interleaved": True}
 
 
 def _granite_hybrid(fields: Fields, config: Config, tensors: Tensors) -> dict[str, Any]:
@@ -337,6 +347,8 @@ OWN: Mapping[str, Callable[[Fields, Config, Tensors], dict[str, Any]]] = {
     "deepseek_v3": _deepseek_v3,
     "llama4_text": _llama4,
     "ministral3": _ministral3,
+    "qwen3": _axes,
+    "qwen3_moe": _axes,
     "qwen3_next": _delta,
     "qwen3_5_text": _delta,
     "qwen3_5_moe_text": _delta,

@@ -104,6 +104,14 @@ SPARSE: Mapping[str, GgufFamily] = {
         fixed={"norm_topk_prob": True},
         flags=_BIASES,
     ),
+    "qwen3vlmoe": GgufFamily(
+        model_type="qwen3_moe",
+        classes="Qwen3MoeForCausalLM",
+        fields=SMALL,
+        fixed={"norm_topk_prob": True},
+        flags=_BIASES,
+        ignored=("n_deepstack_layers",),
+    ),
     "gpt-oss": GgufFamily(
         model_type="gpt_oss",
         classes="GptOssForCausalLM",
