@@ -61,7 +61,8 @@ class TestTowers:
         close(features, qwen.expected_features(model, tiles))
         run, parts = Runner(library, device=kind), []
         at_once = qwen.logits_of(run, given, features)
-        close(at_once, given.expected(model, tiles))
+        expected = given.expected(model, tiles)  # activations are float16 between kernels
+        assert np.abs(at_once - expected).max() <= 2e-3 * np.abs(expected).max()
         run = Runner(library, device=kind)
         for start, stop in ((0, 9), (9, len(given.tokens) - 1), (len(given.tokens) - 1, None)):
             part = slice(start, stop)
