@@ -73,7 +73,8 @@ Scout and Maverick). Wherry runs the first chunk, which is the model's context.
 
 Models that see: {towers}. They take
 [images](server.md#images) in chats. So do files in GGUF with [a projector](quantization.md#gguf) of
-a kind that is read: {projectors}.
+a kind that is read: {projectors}. An image of Qwen's has at most 8,192 patches, which are 2,048
+tokens (2 megapixels with patches of 16 x 16): a larger one is made smaller.
 Of others with vision or audio Wherry runs the text model and says which parts it leaves out:
 {wrappers}. Any other such folder is an error.
 """

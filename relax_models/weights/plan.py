@@ -182,6 +182,8 @@ class _Planner:
                     return _Recipe([fused]) if fused else self.stack(rule.sources, name, stars)
             elif isinstance(rule, Unpack):
                 if (stars := match(rule.param, name)) is not None:
+                    if renamed(self.rules, source := fill(rule.source, stars)) in self.tensors:
+                        return _Recipe([source])
                     return self.stack(rule.each, name, stars)
             elif isinstance(rule, Transpose):
                 if (source := counterpart(rule.param, rule.source, name)) is not None:
@@ -283,9 +285,15 @@ class _Planner:
         )
 
     def has_packed(self, rule: Unpack, name: str) -> bool:
-        """Return whether the checkpoint has one tensor for all experts, or two of MXFP4."""
+        """Return whether the checkpoint has one tensor for all experts that has to be unpacked.
+
+        transformers tells by its shape whether such a tensor is transposed, too.
+        """
         source = renamed(self.rules, counterpart(rule.param, rule.source, name) or name)
-        return source in self.tensors or f"{source}_blocks" in self.tensors
+        shape, own = self.tensors.get(source), tuple(self.params[name])
+        if shape is None:
+            return f"{source}_blocks" in self.tensors
+        return tuple(shape) != own or own == (own[0], *own[:0:-1])
 
     def unpacked(self, rule: Unpack, name: str, shape: Shape) -> ParameterPlan | None:
         """Plan a parameter that contains the weights of all experts."""

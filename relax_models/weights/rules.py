@@ -67,7 +67,8 @@ class Unpack:
     are [e, rows] on both sides. Source of the format:
     https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf.
 
-    A checkpoint may have `each` instead, if the rule has it: tensors as in `Stack`.
+    A checkpoint may have `each` instead, if the rule has it: tensors as in `Stack`; or `source` as
+    `param` is, [e, rows, columns].
     """
 
     param: str

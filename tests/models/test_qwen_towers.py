@@ -55,6 +55,9 @@ class Case:
     vision: dict[str, Any]
     text: dict[str, Any]
     config: dict[str, Any] = field(default_factory=dict)
+    # Whether the experts of a layer are [e, in, out], as on the hub; transformers saves them as
+    # they are in its model.
+    transposed: bool = False
 
     @property
     def side(self) -> int:
@@ -88,7 +91,9 @@ CASES = {
         },
         {"tie_word_embeddings": True},
     ),
-    "qwen3_vl_moe": Case("qwen3_vl_moe", {**SMALL, "deepstack_visual_indexes": [1]}, MOE),
+    "qwen3_vl_moe": Case(
+        "qwen3_vl_moe", {**SMALL, "deepstack_visual_indexes": [1]}, MOE, transposed=True
+    ),
     "qwen3_vl_moe-large": Case(
         "qwen3_vl_moe", {**LARGE, "deepstack_visual_indexes": [0, 1, 2]}, {**MOE, "num_experts": 6}
     ),
@@ -125,6 +130,12 @@ def save(folder: Path, case: Case) -> torch.nn.Module:
     randomise(model, 1 if f"{case.model_type}_".startswith(OFFSET_NORMS) else 0)
     randomise(model.model.visual, 0)
     model.save_pretrained(folder)
+    if case.transposed:
+        file = folder / "model.safetensors"
+        stored = load_file(file)
+        for name in [n for n in stored if ".experts." in n]:
+            stored[name] = stored[name].transpose(1, 2).contiguous()
+        save_file(stored, file, {"format": "pt"})
     size = {"shortest_edge": 64, "longest_edge": 4096}
     own = {"patch_size": case.vision["patch_size"], "size": size, "image_mean": [0.5] * 3}
     (folder / "preprocessor_config.json").write_text(json.dumps(own))

@@ -281,6 +281,12 @@ def test_tensors_that_only_some_checkpoints_have_fused():
     (parameter,) = plan(arch(packed), params, each).parameters
     assert (parameter.unpacked, parameter.stacked) == (None, True)
     assert [p.name for p in parameter.pieces] == list(each)
+    (parameter,) = plan(arch(packed), params, {"e": (2, 5, 4)}).parameters  # not transposed
+    assert (parameter.unpacked, [p.name for p in parameter.pieces]) == (None, ["e"])
+    square = plan(arch(packed), {"e.weight": (2, 4, 4)}, {"e": (2, 4, 4)})
+    assert square.parameters[0].unpacked == packed
+    with pytest.raises(ModelError, match=r"misshapen: e\.weight expects e \[2, 4, 5\], found"):
+        plan(arch(packed), params, {"e": (2, 6, 4)})
     with pytest.raises(ModelError, match=r"missing: 0\.a\.weight, 0\.b\.weight, 1\.a"):
         plan(arch(packed), params, {})
     with pytest.raises(ModelError, match=r"e_blocks \[2, 5, 1, 16\]"):
