@@ -62,13 +62,14 @@ std::string file_of(const std::string& url, const std::string& param) {
 // The text of a prompt in which images have taken the places of their placeholders.
 struct Expanded {
   std::string text;
-  std::vector<size_t> begins;  // for each tile, where its placeholders begin
+  std::vector<size_t> begins;  // for each span of a tile, where its soft tokens begin
   std::vector<std::shared_ptr<const PreparedImage>> images;
 };
 
 Expanded expanded(const std::string& rendered, const ImageParts& parts, RequestImages& images,
                   const Model& model, const std::function<bool()>& gone) {
   const std::string& placeholder = images.vision()->processor->placeholder();
+  const std::string& soft_token = images.vision()->processor->soft_token();
   const std::vector<size_t> places = places_of(placeholder, rendered);
   const size_t n = parts.images().size();
   if (places.size() != n) {
@@ -82,7 +83,7 @@ Expanded expanded(const std::string& rendered, const ImageParts& parts, RequestI
   for (size_t i = 0; i < n; ++i) {
     if (gone && gone()) throw jinja::Abandoned();
     const auto& image = result.images.emplace_back(images.prepared(parts.images()[i]));
-    for (const Tile& tile : image->tiles) rows += tile.rows;
+    for (const PromptPart& part : image->prompt) rows += part.rows;
     require_room(model, rows);  // before further images are decoded
     result.text += parts.unmarked(rendered.substr(from, places[i] - from));
     for (const PromptPart& part : image->prompt) {
@@ -91,8 +92,7 @@ Expanded expanded(const std::string& rendered, const ImageParts& parts, RequestI
         continue;
       }
       result.begins.push_back(result.text.size());
-      const int64_t repeats = image->tiles[static_cast<size_t>(part.tile)].rows;
-      for (int64_t k = 0; k < repeats; ++k) result.text += placeholder;
+      for (int64_t k = 0; k < part.rows; ++k) result.text += soft_token;
     }
     from = places[i] + placeholder.size();
   }
@@ -100,18 +100,18 @@ Expanded expanded(const std::string& rendered, const ImageParts& parts, RequestI
   return result;
 }
 
-// Returns the indices of the placeholder's tokens at which tiles begin. The k-th placeholder of the
-// text, of an image or typed, is the k-th of its tokens.
+// Returns the indices of the soft tokens at which spans of tiles begin. The k-th soft token of the
+// text, of an image or typed, is the k-th of its ids.
 std::vector<size_t> firsts_of(const Expanded& expanded, const std::vector<int32_t>& ids,
                               const Vision& vision) {
-  std::vector<size_t> at;  // of the placeholder's tokens
+  std::vector<size_t> at;  // of the soft token's ids
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == vision.token) at.push_back(i);
   }
-  const std::string& placeholder = vision.processor->placeholder();
-  const std::vector<size_t> places = places_of(placeholder, expanded.text);
+  const std::string& soft_token = vision.processor->soft_token();
+  const std::vector<size_t> places = places_of(soft_token, expanded.text);
   if (at.size() != places.size()) {
-    throw RequestError("The prompt has " + placeholder + " " + std::to_string(places.size()) +
+    throw RequestError("The prompt has " + soft_token + " " + std::to_string(places.size()) +
                            " times, and the model's tokenizer makes " + std::to_string(at.size()) +
                            " tokens of them",
                        "messages", "chat_template");
@@ -120,12 +120,18 @@ std::vector<size_t> firsts_of(const Expanded& expanded, const std::vector<int32_
   for (const size_t begin : expanded.begins) {
     const auto place = std::lower_bound(places.begin(), places.end(), begin);
     if (place == places.end() || *place != begin) {
-      throw RequestError("The text before an image ends in a part of " + placeholder, "messages",
+      throw RequestError("The text before an image ends in a part of " + soft_token, "messages",
                          "chat_template");
     }
     firsts.push_back(at[static_cast<size_t>(place - places.begin())]);
   }
   return firsts;
+}
+
+// Returns null for no elements.
+template <typename Element>
+const Element* data_of(const std::vector<Element>& elements) {
+  return elements.empty() ? nullptr : elements.data();
 }
 
 std::shared_ptr<const PromptImages> spans_of(Expanded expanded, const std::vector<int32_t>& ids,
@@ -139,13 +145,20 @@ std::shared_ptr<const PromptImages> spans_of(Expanded expanded, const std::vecto
       const Tile& tile = image->tiles[static_cast<size_t>(part.tile)];
       wherry_image span{};
       span.first = firsts[result->spans.size()];
-      span.rows = static_cast<size_t>(tile.rows);
+      span.rows = static_cast<size_t>(part.rows);
       std::copy(tile.digest.begin(), tile.digest.end(), span.digest);
       span.patches = tile.patches.data();
       span.n_patches = static_cast<size_t>(tile.patch_count);
       span.patch_bytes = tile.patches.size() / span.n_patches;
       span.levels = image->levels.data();
-      span.positions = tile.positions.data();
+      span.positions = data_of(tile.positions);
+      span.taps = static_cast<size_t>(tile.taps);
+      span.position_weights = data_of(tile.position_weights);
+      span.coordinates = data_of(tile.coordinates);
+      span.first_feature = static_cast<size_t>(part.first_row);
+      span.features = static_cast<size_t>(tile.rows);
+      span.grid_rows = static_cast<size_t>(tile.grid_rows);
+      span.grid_columns = static_cast<size_t>(tile.grid_columns);
       result->spans.push_back(span);
     }
   }

@@ -14,7 +14,7 @@ namespace wherry::app {
 struct Vision {
   // Null in programs that cannot decode image files; they refuse images.
   std::unique_ptr<const ImageProcessor> processor;
-  int32_t token = -1;  // id of the placeholder
+  int32_t token = -1;  // id of the token that stands for a row of features
   // Decodes an image file. Throws std::invalid_argument with the reason why it cannot be read.
   std::function<RgbImage(std::string_view file)> decode;
 };

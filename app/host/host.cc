@@ -43,11 +43,11 @@ std::unique_ptr<const Vision> vision_of(const Value& settings, const Services& s
   } catch (const std::invalid_argument& error) {
     throw Error(WHERRY_INCOMPATIBLE, std::string("wherry-vision.json: ") + error.what());
   }
-  const std::string& placeholder = result->processor->placeholder();
-  result->token = static_cast<int32_t>(services.id_of(placeholder));
+  const std::string& soft_token = result->processor->soft_token();
+  result->token = static_cast<int32_t>(services.id_of(soft_token));
   if (result->token < 0) {
     throw Error(WHERRY_INCOMPATIBLE,
-                "the tokenizer has no token " + placeholder + ", which stands for images");
+                "the tokenizer has no token " + soft_token + ", which stands for images");
   }
   result->decode = [&services](std::string_view file) { return services.decode_image(file); };
   return result;

@@ -2,10 +2,32 @@
 
 #include <stdexcept>
 
-#include "app/image/tile_processor.h"
+#include "app/image/processors.h"
 #include "app/value/json_text.h"
+#include "support/blake2b.h"
 
 namespace wherry::app {
+namespace {
+
+template <typename Element>
+void hash_elements(Blake2b& hash, const std::vector<Element>& elements) {
+  hash.number(elements.size());
+  hash.bytes(elements.data(), elements.size() * sizeof(Element));
+}
+
+// Hashes all that the tower gets for a tile: equal digests are equal features.
+Blake2b::Digest digest_of(const Tile& tile, const Levels& levels) {
+  Blake2b hash;
+  hash.text("wherry image tile 2").number(tile.patch_count).number(tile.rows).number(tile.taps);
+  hash.bytes(levels.data(), sizeof levels);
+  hash_elements(hash, tile.positions);
+  hash_elements(hash, tile.position_weights);
+  hash_elements(hash, tile.coordinates);
+  hash_elements(hash, tile.patches);
+  return hash.finish();
+}
+
+}  // namespace
 
 std::unique_ptr<ImageProcessor> ImageProcessor::create(const json::Value& settings) {
   const json::Value* type = settings.is_dict() ? settings.dict().find("model_type") : nullptr;
@@ -14,6 +36,20 @@ std::unique_ptr<ImageProcessor> ImageProcessor::create(const json::Value& settin
   throw std::invalid_argument("wherry-vision.json has model_type " +
                               (type == nullptr ? "missing" : json::to_json(*type)) +
                               "; images are prepared for idefics3 and smolvlm");
+}
+
+PreparedImage ImageProcessor::prepare(const RgbImage& image) const {
+  check_image_size(image.width, image.height);
+  if (image.pixels.size() != static_cast<size_t>(image.width) * image.height * 3) {
+    throw std::invalid_argument("the image has " + std::to_string(image.pixels.size()) +
+                                " bytes, not 3 for each of its pixels");
+  }
+  PreparedImage result = compute(image);
+  for (Tile& tile : result.tiles) tile.digest = digest_of(tile, result.levels);
+  for (PromptPart& part : result.prompt) {
+    if (part.tile >= 0 && part.rows == 0) part.rows = result.tiles[part.tile].rows;
+  }
+  return result;
 }
 
 void check_image_size(int64_t width, int64_t height) {

@@ -23,6 +23,8 @@ struct RgbImage {
   std::vector<uint8_t> pixels;  // [height, width, 3]
 };
 
+using Levels = std::array<float, 768>;  // [3, 256] the value of each level of each channel
+
 // A part of an image that the tower encodes by itself.
 struct Tile {
   // [patch_count, 3 * patch * patch] levels, by channel, row and column. The patches of a row of
@@ -30,21 +32,30 @@ struct Tile {
   // row.
   std::vector<uint8_t> patches;
   int64_t patch_count = 0;
-  std::vector<int32_t> positions;    // [patch_count] rows of the tower's table of positions
+  // [patch_count, taps] rows of the tower's table of positions; empty if it has none
+  std::vector<int32_t> positions;
+  int64_t taps = 1;
+  std::vector<float> position_weights;  // [patch_count, taps]; empty: all are 1
+  // [patch_count, 2] row and column of each patch in the tile; empty if the tower takes none
+  std::vector<int32_t> coordinates;
+  int64_t rows = 0;  // rows of image features
+  // The rows on the axes of M-RoPE, rows == grid_rows * grid_columns; 0: they advance as text does.
+  int64_t grid_rows = 0, grid_columns = 0;
   std::array<uint8_t, 32> digest{};  // hash of all that the tower computes the features from
-  int64_t rows = 0;                  // rows of image features, and tokens of the span
 };
 
 // A part of the text that takes the place of an image's placeholder.
 struct PromptPart {
-  std::string text;  // "" for a tile
-  int tile = -1;     // index in `tiles`, which stands for `rows` placeholder tokens; -1: text
+  std::string text;       // "" for rows of a tile
+  int tile = -1;          // index in `tiles`, whose rows soft tokens stand for; -1: text
+  int64_t first_row = 0;  // of the tile's rows of features
+  int64_t rows = 0;       // number of rows, and of tokens; processors may leave 0 for all
 };
 
 struct PreparedImage {
   std::vector<Tile> tiles;
   std::vector<PromptPart> prompt;
-  std::array<float, 768> levels{};  // [3, 256] the value of each level of each channel
+  Levels levels{};
 };
 
 // What a model does to images before its tower sees them.
@@ -54,16 +65,25 @@ class ImageProcessor {
   static std::unique_ptr<ImageProcessor> create(const json::Value& settings);
 
   virtual ~ImageProcessor() = default;
-  // Throws std::invalid_argument for an image without pixels or beyond the bounds above.
-  virtual PreparedImage prepare(const RgbImage& image) const = 0;
-  // The text that a chat template writes for an image, and of each placeholder token, "<image>".
+  // Throws std::invalid_argument for an image without pixels, beyond the bounds above, or of an
+  // aspect that the model does not take.
+  PreparedImage prepare(const RgbImage& image) const;
+  // The text that a chat template writes for an image, "<image>".
   const std::string& placeholder() const { return placeholder_; }
+  // The text of the token that stands for a row of features; most models have one text for both.
+  const std::string& soft_token() const { return soft_token_; }
 
  protected:
-  explicit ImageProcessor(std::string placeholder) : placeholder_(std::move(placeholder)) {}
+  explicit ImageProcessor(const std::string& placeholder)
+      : ImageProcessor(placeholder, placeholder) {}
+  ImageProcessor(std::string placeholder, std::string soft_token)
+      : placeholder_(std::move(placeholder)), soft_token_(std::move(soft_token)) {}
 
  private:
-  std::string placeholder_;
+  // Prepares an image of an accepted size; prepare() computes digests, and rows that are 0.
+  virtual PreparedImage compute(const RgbImage& image) const = 0;
+
+  std::string placeholder_, soft_token_;
 };
 
 // Throws std::invalid_argument if an image of this size has no pixels or exceeds the bounds above.

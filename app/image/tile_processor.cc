@@ -1,12 +1,11 @@
-#include "app/image/tile_processor.h"
-
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
+#include "app/image/patches.h"
+#include "app/image/positions.h"
+#include "app/image/processors.h"
 #include "app/image/resize.h"
-#include "app/image/tile_settings.h"
-#include "support/blake2b.h"
+#include "app/image/settings.h"
 
 namespace wherry::app {
 namespace {
@@ -14,6 +13,60 @@ namespace {
 // The texts that Idefics3Processor and SmolVLMProcessor write around placeholders.
 constexpr const char* kAround = "<fake_token_around_image>";
 constexpr const char* kGlobal = "<global-img>";
+
+// transformers bounds images by 4096 (MAX_IMAGE_SIZE in image_processing_smolvlm.py).
+constexpr int kTiledEdge = 4096;
+constexpr int kTilesPerSide = 32;  // a prompt of 1024 tiles; published checkpoints have 4 or 5
+
+struct TileSettings {
+  int longest_edge;  // pixels to which an image is resized first
+  int tile;          // pixels of a tile's side
+  PatchGrid grid;    // of a tile
+  bool split;        // whether an image becomes several tiles
+  PixelSettings pixels;
+  std::string placeholder;
+};
+
+// Reads {"longest_edge": n}, the one form of a size that these processors have in checkpoints.
+int read_edge(SettingsReader& reader, const char* name, int maximum) {
+  reader.expect_fields({"processor", name}, {"longest_edge"});
+  return reader.integer({"processor", name, "longest_edge"}, 1, maximum);
+}
+
+// Reads the tower's grid of patches, and checks that a tile fills it.
+PatchGrid read_grid(SettingsReader& reader, int tile) {
+  const int image = reader.integer({"vision_config", "image_size"}, 1, kTiledEdge);
+  const int patch = reader.integer({"vision_config", "patch_size"}, 1, image);
+  // As a convolution does without padding, pixels beyond the last complete patch are left out.
+  const int side = tile / patch;
+  if (side != image / patch) {
+    reader.refuse({"processor", "max_image_size", "longest_edge"},
+                  "as many patches of " + std::to_string(patch) +
+                      " pixels as vision_config.image_size " + std::to_string(image) + " has");
+  }
+  const int scale = reader.integer({"scale_factor"}, 1, std::max(side, 1));
+  if (side % scale != 0) {
+    reader.refuse({"scale_factor"}, "a divisor of " + std::to_string(side) + " patches");
+  }
+  const int blocks = side / scale;
+  reader.expect({"image_seq_len"}, blocks * blocks, ", of image_size, patch_size and scale_factor");
+  return {patch, side, side, scale};
+}
+
+TileSettings read_tile_settings(const json::Value& value) {
+  SettingsReader reader(value);
+  TileSettings settings;
+  settings.pixels = read_pixels(reader, {"Idefics3ImageProcessor", "SmolVLMImageProcessor"},
+                                {"do_image_splitting", "max_image_size", "size"});
+  settings.tile = read_edge(reader, "max_image_size", kTiledEdge);
+  settings.longest_edge =
+      read_edge(reader, "size", std::min(kTiledEdge, kTilesPerSide * settings.tile));
+  settings.split = reader.boolean({"processor", "do_image_splitting"});
+  settings.grid = read_grid(reader, settings.tile);
+  settings.placeholder = reader.text({"image_token"});
+  reader.finish();
+  return settings;
+}
 
 struct Size {
   int width, height;
@@ -50,30 +103,25 @@ class TileProcessor : public ImageProcessor {
   explicit TileProcessor(TileSettings settings)
       : ImageProcessor(settings.placeholder), settings_(std::move(settings)) {}
 
-  PreparedImage prepare(const RgbImage& image) const override {
-    check_image_size(image.width, image.height);
-    if (image.pixels.size() != static_cast<size_t>(image.width) * image.height * 3) {
-      throw std::invalid_argument("the image has " + std::to_string(image.pixels.size()) +
-                                  " bytes, not 3 for each of its pixels");
-    }
+ private:
+  PreparedImage compute(const RgbImage& image) const override {
     const int tile = settings_.tile;
     const Size size = first_size(image, settings_.longest_edge);
-    RgbImage canvas = resize(image, size.width, size.height, settings_.filter);
+    RgbImage canvas = resize(image, size.width, size.height, settings_.pixels.filter);
     PreparedImage result;
-    result.levels = settings_.levels;
+    result.levels = settings_.pixels.levels;
     std::string text = kAround;
     if (settings_.split) {
       const Size tiled = tiled_size(size, tile);
-      canvas = resize(canvas, tiled.width, tiled.height, settings_.filter);
+      canvas = resize(canvas, tiled.width, tiled.height, settings_.pixels.filter);
       if (tiled.width > tile || tiled.height > tile) text = add_tiles(result, canvas);
     }
     text += kGlobal;
-    add_tile(result, resize(canvas, tile, tile, settings_.filter), {0, 0}, std::move(text));
-    result.prompt.push_back({kAround, -1});
+    add_tile(result, resize(canvas, tile, tile, settings_.pixels.filter), {}, std::move(text));
+    result.prompt.push_back({kAround});
     return result;
   }
 
- private:
   // Adds the tiles of a canvas row by row. Returns the text before the global image's tag.
   std::string add_tiles(PreparedImage& result, const RgbImage& canvas) const {
     std::string text;
@@ -90,56 +138,14 @@ class TileProcessor : public ImageProcessor {
   }
 
   // Adds the tile of a canvas whose upper left corner is `corner`, after a text.
-  void add_tile(PreparedImage& result, const RgbImage& canvas, Size corner,
+  void add_tile(PreparedImage& result, const RgbImage& canvas, Corner corner,
                 std::string text) const {
-    result.prompt.push_back({std::move(text), -1});
+    result.prompt.push_back({std::move(text)});
     result.prompt.push_back({"", static_cast<int>(result.tiles.size())});
-    Tile& tile = result.tiles.emplace_back();
-    const int side = settings_.side, scale = settings_.scale, blocks = side / scale;
-    tile.patch_count = static_cast<int64_t>(side) * side;
-    tile.rows = static_cast<int64_t>(blocks) * blocks;
-    tile.positions.reserve(tile.patch_count);
-    for (int block = 0; block < blocks * blocks; ++block) {
-      for (int i = 0; i < scale * scale; ++i) {
-        const int row = block / blocks * scale + i / scale;
-        const int column = block % blocks * scale + i % scale;
-        // transformers computes it by fractions of the tile. Of a complete tile it is the patch's
-        // own place, but for the rounding of fractions in grids that no checkpoint has.
-        tile.positions.push_back(row * side + column);
-      }
-    }
-    tile.patches = patches_of(canvas, corner, tile.positions);
-    tile.digest = digest_of(tile);
-  }
-
-  // Returns the patches at places of the tile, which are counted row by row.
-  std::vector<uint8_t> patches_of(const RgbImage& canvas, Size corner,
-                                  const std::vector<int32_t>& places) const {
-    const int patch = settings_.patch, side = settings_.side;
-    std::vector<uint8_t> result(places.size() * patch * patch * 3);
-    uint8_t* output = result.data();
-    for (const int32_t place : places) {
-      const size_t left = corner.width + static_cast<size_t>(place % side) * patch;
-      const size_t top = corner.height + static_cast<size_t>(place / side) * patch;
-      for (int channel = 0; channel < 3; ++channel) {
-        for (int y = 0; y < patch; ++y) {
-          const uint8_t* pixel = &canvas.pixels[((top + y) * canvas.width + left) * 3 + channel];
-          for (int x = 0; x < patch; ++x) *output++ = pixel[3 * x];
-        }
-      }
-    }
-    return result;
-  }
-
-  // Hashes all that the tower gets for a tile: equal digests are equal features.
-  Blake2b::Digest digest_of(const Tile& tile) const {
-    Blake2b hash;
-    hash.text("wherry image tile 1").number(settings_.patch).number(tile.rows);
-    hash.bytes(settings_.levels.data(), sizeof settings_.levels);
-    hash.number(tile.positions.size());
-    hash.bytes(tile.positions.data(), tile.positions.size() * sizeof(int32_t));
-    hash.number(tile.patches.size());
-    return hash.bytes(tile.patches.data(), tile.patches.size()).finish();
+    Tile& tile = result.tiles.emplace_back(cut_tile(canvas, settings_.grid, corner));
+    // transformers computes positions by fractions of the tile. Of a complete tile they are the
+    // patches' own places, but for the rounding of fractions in grids that no checkpoint has.
+    use_places_as_positions(tile, settings_.grid.columns);
   }
 
   const TileSettings settings_;

@@ -51,22 +51,31 @@ WHERRY_IMAGES const uint8_t* wherry_images_resize(wherry_images* images, const u
   });
 }
 
-// Returns JSON: {"placeholder": text, "prompt": [[text, tile]], "tiles": [[patches, elements,
-// rows]]}.
+// Returns JSON: {"placeholder": text, "soft_token": text, "prompt": [[text, tile, first row,
+// rows]], "tiles": [{...}]}; the functions below have the arrays of tiles.
 WHERRY_IMAGES const char* wherry_images_prepare(wherry_images* images, const uint8_t* pixels,
                                                 int width, int height) {
   return guarded([&]() -> const char* {
     images->prepared = images->processor->prepare(image_of(pixels, width, height));
     Values prompt, tiles;
     for (const PromptPart& part : images->prepared.prompt) {
-      prompt.push_back(wherry::json::make_list({part.text, part.tile}));
+      prompt.push_back(wherry::json::make_list({part.text, part.tile, part.first_row, part.rows}));
     }
     for (const Tile& tile : images->prepared.tiles) {
       const auto elements = static_cast<int64_t>(tile.patches.size()) / tile.patch_count;
-      tiles.push_back(wherry::json::make_list({tile.patch_count, elements, tile.rows}));
+      tiles.push_back(wherry::json::make_dict({{"patches", tile.patch_count},
+                                               {"elements", elements},
+                                               {"taps", tile.taps},
+                                               {"positions", !tile.positions.empty()},
+                                               {"position_weights", !tile.position_weights.empty()},
+                                               {"coordinates", !tile.coordinates.empty()},
+                                               {"rows", tile.rows},
+                                               {"grid_rows", tile.grid_rows},
+                                               {"grid_columns", tile.grid_columns}}));
     }
     images->description = wherry::json::to_compact_json(
         wherry::json::make_dict({{"placeholder", images->processor->placeholder()},
+                                 {"soft_token", images->processor->soft_token()},
                                  {"prompt", wherry::json::make_list(std::move(prompt))},
                                  {"tiles", wherry::json::make_list(std::move(tiles))}}));
     return images->description.c_str();
@@ -83,6 +92,14 @@ WHERRY_IMAGES const uint8_t* wherry_images_patches(wherry_images* images, size_t
 
 WHERRY_IMAGES const int32_t* wherry_images_positions(wherry_images* images, size_t tile) {
   return images->prepared.tiles.at(tile).positions.data();
+}
+
+WHERRY_IMAGES const float* wherry_images_position_weights(wherry_images* images, size_t tile) {
+  return images->prepared.tiles.at(tile).position_weights.data();
+}
+
+WHERRY_IMAGES const int32_t* wherry_images_coordinates(wherry_images* images, size_t tile) {
+  return images->prepared.tiles.at(tile).coordinates.data();
 }
 
 WHERRY_IMAGES const uint8_t* wherry_images_digest(wherry_images* images, size_t tile) {

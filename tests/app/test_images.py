@@ -20,7 +20,7 @@ from transformers.models.smolvlm.processing_smolvlm import get_image_prompt_stri
 
 from wherry.compiler.towers import tower_of
 
-from ..support.images import ImageProcessor
+from ..support.images import ImageProcessor, cut, random_image
 
 CLASSES = {"idefics3": Idefics3ImageProcessorPil, "smolvlm": SmolVLMImageProcessorPil}
 
@@ -64,12 +64,6 @@ CASES = [(name, size) for name in SETTINGS if name not in ("256m", "2.2b") for s
 CASES += [("256m", (4000, 3000)), ("256m", (512, 512)), ("2.2b", (300, 401))]
 
 
-def random_image(size: tuple[int, int], seed: int = 0) -> np.ndarray:
-    """[h, w, 3] uint8"""
-    width, height = size
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
 def reference(settings: dict[str, Any], pixels: np.ndarray) -> tuple[np.ndarray, str]:
     """transformers' pixel values [tiles, 3, tile, tile] float32, and the text of the prompt."""
     processor = CLASSES[settings["model_type"]](**settings["processor"])
@@ -91,13 +85,6 @@ def reference(settings: dict[str, Any], pixels: np.ndarray) -> tuple[np.ndarray,
     return result["pixel_values"][0], prompt
 
 
-def cut(tile: np.ndarray, patch: int) -> np.ndarray:
-    """[3, h, w] -> [patches, 3 * patch * patch], row by row, as a convolution sees them"""
-    side = tile.shape[-1] // patch
-    grid = tile[:, : side * patch, : side * patch].reshape(3, side, patch, side, patch)
-    return grid.transpose(1, 3, 0, 2, 4).reshape(side * side, -1)
-
-
 def shuffled(side: int, scale: int) -> np.ndarray:
     """Places of patches, row by row, in the order in which transformers joins them to features."""
     connector = SimpleNamespace()
@@ -115,15 +102,16 @@ def test_pixels_and_prompt_equal_transformers(name, size):
     assert len(prepared.tiles) == len(values)
     side = settings["vision_config"]["image_size"] // patch
     order = shuffled(side, settings["scale_factor"])
-    channel = np.repeat(np.arange(3), patch * patch)
     for tile, expected in zip(prepared.tiles, values, strict=True):
-        assert np.array_equal(prepared.levels[channel, tile.patches], cut(expected, patch)[order])
-        assert np.array_equal(tile.positions, order)
-        assert tile.rows == settings["image_seq_len"]
-    assert prepared.placeholder == "<image>"
-    assert [tile for _, tile in prepared.prompt if tile >= 0] == list(range(len(values)))
-    placeholders = "<image>" * settings["image_seq_len"]
-    assert "".join(text if i < 0 else placeholders for text, i in prepared.prompt) == prompt
+        assert np.array_equal(prepared.values(tile), cut(expected, patch)[order])
+        assert np.array_equal(tile.positions.flatten(), order)
+        assert tile.position_weights is None and tile.coordinates is None
+        assert (tile.rows, tile.grid) == (settings["image_seq_len"], (0, 0))
+    assert (prepared.placeholder, prepared.soft_token) == ("<image>", "<image>")
+    spans = [part for part in prepared.prompt if part.tile >= 0]
+    assert [part.tile for part in spans] == list(range(len(values)))
+    assert {(part.first_row, part.rows) for part in spans} == {(0, settings["image_seq_len"])}
+    assert prepared.text == prompt
 
 
 @pytest.mark.parametrize(("image", "patch"), [(512, 16), (384, 14), (364, 14), (64, 8), (48, 8)])

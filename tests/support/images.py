@@ -20,17 +20,55 @@ FILTERS = ("box", "bilinear", "bicubic", "lanczos")  # in the order of app/image
 @dataclass
 class Tile:
     patches: np.ndarray  # [patch_count, 3 * patch * patch] uint8
-    positions: np.ndarray  # [patch_count] int32
+    positions: np.ndarray | None  # [patch_count, taps] int32
+    position_weights: np.ndarray | None  # [patch_count, taps] float32
+    coordinates: np.ndarray | None  # [patch_count, 2] int32
     digest: bytes
+    rows: int
+    grid: tuple[int, int]
+
+
+@dataclass
+class Part:
+    """A part of a prompt: a text, or rows of a tile."""
+
+    text: str
+    tile: int
+    first_row: int
     rows: int
 
 
 @dataclass
 class PreparedImage:
     placeholder: str
-    prompt: list[tuple[str, int]]  # text, or "" and the index of a tile
+    soft_token: str
+    prompt: list[Part]
     tiles: list[Tile]
     levels: np.ndarray  # [3, 256] float32
+
+    @property
+    def text(self) -> str:
+        """The prompt with a soft token for each row."""
+        return "".join(part.text + self.soft_token * part.rows for part in self.prompt)
+
+    def values(self, tile: Tile) -> np.ndarray:
+        """The values of a tile's patches [patch_count, 3 * patch * patch] float32."""
+        channel = np.repeat(np.arange(3), tile.patches.shape[1] // 3)
+        return self.levels[channel, tile.patches]
+
+
+def random_image(size: tuple[int, int], seed: int = 0) -> np.ndarray:
+    """size: width, height -> [h, w, 3] uint8"""
+    width, height = size
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def cut(image: np.ndarray, patch: int, block: int = 1) -> np.ndarray:
+    """[3, h, w] -> [patches, 3 * patch * patch], block by block, row by row in a block and above"""
+    rows, columns = (pixels // patch // block for pixels in image.shape[1:])
+    complete = image[:, : rows * block * patch, : columns * block * patch]
+    grid = complete.reshape(3, rows, block, patch, columns, block, patch)
+    return grid.transpose(1, 4, 2, 5, 0, 3, 6).reshape(rows * columns * block**2, -1)
 
 
 class ImageProcessor:
@@ -61,20 +99,26 @@ class ImageProcessor:
         answer = self._checked(self._api.wherry_images_prepare(self._handle, *_arguments(pixels)))
         result = json.loads(answer)
         levels = _array(self._api.wherry_images_levels(self._handle), c_float, (3, 256))
-        tiles = [self._tile(i, *sizes) for i, sizes in enumerate(result["tiles"])]
-        prompt = [(text, tile) for text, tile in result["prompt"]]
-        return PreparedImage(result["placeholder"], prompt, tiles, levels)
+        tiles = [self._tile(i, tile) for i, tile in enumerate(result["tiles"])]
+        prompt = [Part(*part) for part in result["prompt"]]
+        return PreparedImage(result["placeholder"], result["soft_token"], prompt, tiles, levels)
 
-    def _tile(self, index: int, count: int, length: int, rows: int) -> Tile:
-        def read(name: str, kind: type[Any], shape: tuple[int, ...]) -> np.ndarray:
+    def _tile(self, index: int, tile: dict[str, Any]) -> Tile:
+        def read(name: str, kind: type[Any], *shape: int) -> Any:
+            if not tile.get(name, True):
+                return None
             address = getattr(self._api, f"wherry_images_{name}")(self._handle, index)
             return _array(address, kind, shape)
 
+        count, taps = tile["patches"], tile["taps"]
         return Tile(
-            read("patches", c_uint8, (count, length)),
-            read("positions", c_int32, (count,)),
-            read("digest", c_uint8, (32,)).tobytes(),
-            rows,
+            read("patches", c_uint8, count, tile["elements"]),
+            read("positions", c_int32, count, taps),
+            read("position_weights", c_float, count, taps),
+            read("coordinates", c_int32, count, 2),
+            read("digest", c_uint8, 32).tobytes(),
+            tile["rows"],
+            (tile["grid_rows"], tile["grid_columns"]),
         )
 
     def _checked(self, answer: Any) -> Any:
@@ -105,6 +149,8 @@ def _library() -> ctypes.CDLL:
         ("images_levels", c_void_p, (c_void_p,)),
         ("images_patches", c_void_p, (c_void_p, c_size_t)),
         ("images_positions", c_void_p, (c_void_p, c_size_t)),
+        ("images_position_weights", c_void_p, (c_void_p, c_size_t)),
+        ("images_coordinates", c_void_p, (c_void_p, c_size_t)),
         ("images_digest", c_void_p, (c_void_p, c_size_t)),
     ):
         function = getattr(library, f"wherry_{name}")
