@@ -32,10 +32,14 @@ Blake2b::Digest digest_of(const Tile& tile, const Levels& levels) {
 std::unique_ptr<ImageProcessor> ImageProcessor::create(const json::Value& settings) {
   const json::Value* type = settings.is_dict() ? settings.dict().find("model_type") : nullptr;
   const std::string name = type != nullptr && type->is_string() ? type->text() : "";
+  if (name == "gemma3") return create_gemma_processor(settings);
   if (name == "idefics3" || name == "smolvlm") return create_tile_processor(settings);
+  if (name == "lfm2_vl") return create_lfm_processor(settings);
+  if (name == "pixtral") return create_pixtral_processor(settings);
+  if (name == "qwen3_vl") return create_qwen_processor(settings);
   throw std::invalid_argument("wherry-vision.json has model_type " +
                               (type == nullptr ? "missing" : json::to_json(*type)) +
-                              "; images are prepared for idefics3 and smolvlm");
+                              "; accepted: gemma3, idefics3, lfm2_vl, pixtral, qwen3_vl, smolvlm");
 }
 
 PreparedImage ImageProcessor::prepare(const RgbImage& image) const {

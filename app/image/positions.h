@@ -7,11 +7,21 @@
 
 namespace wherry::app {
 
-// Each takes a tile of cut_tile(), whose coordinates it reads, and sets its positions.
+// Each of them takes a tile of cut_tile(), reads its coordinates, and sets its positions.
 
-// The table has the tile's own grid: a patch's position is its place, row by row. The tower takes
-// no coordinates.
-void use_places_as_positions(Tile& tile, int columns);
+// The table has the tile's own grid: a position is the patch's place, row by row.
+void use_places(Tile& tile, const PatchGrid& grid);
+
+// Four rows of a table of side x side: bilinear, corners on corners, with the float32 weights of
+// transformers' get_vision_interpolation_indices_and_weights (vision_utils.py).
+void interpolate_corners(Tile& tile, const PatchGrid& grid, int side);
+
+// Rows of a table of side x side that a bilinear filter joins, wider where the grid is smaller than
+// the table: torch.nn.functional.interpolate(antialias=True), on SigLIP 2's table. Patches with
+// fewer rows have others of weight 0. taps: at least taps_of_antialias() of the grid.
+void interpolate_antialias(Tile& tile, const PatchGrid& grid, int side, int64_t taps);
+
+int64_t taps_of_antialias(const PatchGrid& grid, int side);
 
 }  // namespace wherry::app
 

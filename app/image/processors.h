@@ -17,6 +17,14 @@ namespace wherry::app {
 
 // Idefics3 and SmolVLM: square tiles of an image, and last the image as one tile.
 std::unique_ptr<ImageProcessor> create_tile_processor(const json::Value& settings);
+// Qwen 3-VL, Qwen 3.5: one tile of about the image's own size and aspect.
+std::unique_ptr<ImageProcessor> create_qwen_processor(const json::Value& settings);
+// Mistral 3 and Pixtral: one tile of the image's own size, up to a longest edge; a span a line.
+std::unique_ptr<ImageProcessor> create_pixtral_processor(const json::Value& settings);
+// Gemma 3: one square tile.
+std::unique_ptr<ImageProcessor> create_gemma_processor(const json::Value& settings);
+// LFM2-VL: one tile of about the image's own size, or several square ones and a thumbnail.
+std::unique_ptr<ImageProcessor> create_lfm_processor(const json::Value& settings);
 
 }  // namespace wherry::app
 

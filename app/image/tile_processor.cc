@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/image/fitted_size.h"
 #include "app/image/patches.h"
 #include "app/image/positions.h"
 #include "app/image/processors.h"
@@ -67,10 +68,6 @@ TileSettings read_tile_settings(const json::Value& value) {
   reader.finish();
   return settings;
 }
-
-struct Size {
-  int width, height;
-};
 
 // Returns the size with the longest edge of the settings and, but for rounding, the image's aspect.
 // The operations are transformers' in double precision, since their rounding decides a pixel.
@@ -145,7 +142,8 @@ class TileProcessor : public ImageProcessor {
     Tile& tile = result.tiles.emplace_back(cut_tile(canvas, settings_.grid, corner));
     // transformers computes positions by fractions of the tile. Of a complete tile they are the
     // patches' own places, but for the rounding of fractions in grids that no checkpoint has.
-    use_places_as_positions(tile, settings_.grid.columns);
+    use_places(tile, settings_.grid);
+    tile.coordinates.clear();  // the tower takes none
   }
 
   const TileSettings settings_;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,7 @@ from transformers.models.smolvlm.processing_smolvlm import get_image_prompt_stri
 
 from wherry.compiler.towers import tower_of
 
-from ..support.images import ImageProcessor, cut, random_image
+from ..support.images import ImageProcessor, cut, random_image, with_value
 
 CLASSES = {"idefics3": Idefics3ImageProcessorPil, "smolvlm": SmolVLMImageProcessorPil}
 
@@ -142,13 +141,9 @@ def test_the_record_of_a_compiled_model_is_read(name, tmp_path):
 
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
     """The small settings with other values at paths such as "processor.size"."""
-    settings = copy.deepcopy(SETTINGS["small"])
+    settings = SETTINGS["small"]
     for path, value in changes.items():
-        *folders, last = path.split(".")
-        target = settings
-        for folder in folders:
-            target = target[folder]
-        target[last] = value
+        settings = with_value(settings, path, value)
     return settings
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import json
 import weakref
@@ -61,6 +62,17 @@ def random_image(size: tuple[int, int], seed: int = 0) -> np.ndarray:
     """size: width, height -> [h, w, 3] uint8"""
     width, height = size
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def with_value(settings: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """Settings with another value at a path such as "processor.size"."""
+    result = copy.deepcopy(settings)
+    *folders, last = path.split(".")
+    target = result
+    for folder in folders:
+        target = target[folder]
+    target[last] = value
+    return result
 
 
 def cut(image: np.ndarray, patch: int, block: int = 1) -> np.ndarray:
