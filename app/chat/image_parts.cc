@@ -15,12 +15,11 @@ using Items = std::vector<std::pair<Value, Value>>;
 constexpr size_t kMaxImages = 32;                             // in a request
 constexpr char kMoved[] = "The next message has the image.";  // a result that had nothing else
 
-void check_detail(const Fields& image, const std::string& param) {
+Detail detail_of(const Fields& image, const std::string& param) {
   const Value* detail = image.find("detail");
-  if (detail == nullptr) return;
-  for (const char* known : {"auto", "low", "high", "original"}) {
-    if (detail->is_string() && detail->text() == known) return;
-  }
+  if (detail == nullptr || json::equal(*detail, "auto")) return Detail::kFull;
+  if (json::equal(*detail, "low")) return Detail::kLow;
+  if (json::equal(*detail, "high") || json::equal(*detail, "original")) return Detail::kFull;
   throw RequestError(
       param + ".detail is " + json::repr(*detail) + "; it takes auto, low, high or original",
       param + ".detail");
@@ -106,12 +105,12 @@ std::string ImageParts::placed(const Fields& part, const std::string& role,
   if (url == nullptr || !url->is_string()) {
     throw RequestError(field + R"( takes {"url": "data:image/png;base64,..."})", field);
   }
-  check_detail(Fields(*image), field);
+  const Detail detail = detail_of(Fields(*image), field);
   if (images_.size() == kMaxImages) {
     throw RequestError("The request has more than " + std::to_string(kMaxImages) + " images",
                        origin.empty() ? param : origin, "invalid_image");
   }
-  images_.push_back({*url, origin.empty() ? field + ".url" : origin});
+  images_.push_back({*url, origin.empty() ? field + ".url" : origin, detail});
   return place_;
 }
 

@@ -19,6 +19,7 @@ namespace wherry::app {
 struct ImagePart {
   Value url;
   std::string param;  // its path in the request
+  Detail detail;
 };
 
 // Returns a text of 32 random characters that no request contains.

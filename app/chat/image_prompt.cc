@@ -172,8 +172,8 @@ std::shared_ptr<const PreparedImage> RequestImages::prepared(const ImagePart& pa
   if (known) return known;
   const std::string file = file_of(part.url.text(), part.param);
   try {
-    known =
-        std::make_shared<const PreparedImage>(vision_->processor->prepare(vision_->decode(file)));
+    known = std::make_shared<const PreparedImage>(
+        vision_->processor->prepare(vision_->decode(file), part.detail));
   } catch (const std::invalid_argument& error) {
     throw RequestError(part.param + ": the image cannot be read: " + error.what(), part.param,
                        "invalid_image");

@@ -62,7 +62,7 @@ class GemmaProcessor : public ImageProcessor {
       : ImageProcessor(settings.begin, settings.token), settings_(std::move(settings)) {}
 
  private:
-  PreparedImage compute(const RgbImage& image) const override {
+  PreparedImage compute(const RgbImage& image, Detail) const override {
     PreparedImage result;
     result.levels = settings_.pixels.levels;
     Tile& tile = result.tiles.emplace_back(cut_tile(

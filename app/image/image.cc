@@ -42,13 +42,13 @@ std::unique_ptr<ImageProcessor> ImageProcessor::create(const json::Value& settin
                               "; accepted: gemma3, idefics3, lfm2_vl, pixtral, qwen3_vl, smolvlm");
 }
 
-PreparedImage ImageProcessor::prepare(const RgbImage& image) const {
+PreparedImage ImageProcessor::prepare(const RgbImage& image, Detail detail) const {
   check_image_size(image.width, image.height);
   if (image.pixels.size() != static_cast<size_t>(image.width) * image.height * 3) {
     throw std::invalid_argument("the image has " + std::to_string(image.pixels.size()) +
                                 " bytes, not 3 for each of its pixels");
   }
-  PreparedImage result = compute(image);
+  PreparedImage result = compute(image, detail);
   for (Tile& tile : result.tiles) tile.digest = digest_of(tile, result.levels);
   for (PromptPart& part : result.prompt) {
     if (part.tile >= 0 && part.rows == 0) part.rows = result.tiles[part.tile].rows;

@@ -58,6 +58,10 @@ struct PreparedImage {
   Levels levels{};
 };
 
+// How closely an image is read: as the model's settings say, or with the fewest rows that are of
+// use.
+enum class Detail { kFull, kLow };
+
 // What a model does to images before its tower sees them.
 class ImageProcessor {
  public:
@@ -67,7 +71,7 @@ class ImageProcessor {
   virtual ~ImageProcessor() = default;
   // Throws std::invalid_argument for an image without pixels, beyond the bounds above, or of an
   // aspect that the model does not take.
-  PreparedImage prepare(const RgbImage& image) const;
+  PreparedImage prepare(const RgbImage& image, Detail detail = Detail::kFull) const;
   // The text that a chat template writes for an image, "<image>".
   const std::string& placeholder() const { return placeholder_; }
   // The text of the token that stands for a row of features; most models have one text for both.
@@ -81,7 +85,7 @@ class ImageProcessor {
 
  private:
   // Prepares an image of an accepted size; prepare() computes digests, and rows that are 0.
-  virtual PreparedImage compute(const RgbImage& image) const = 0;
+  virtual PreparedImage compute(const RgbImage& image, Detail detail) const = 0;
 
   std::string placeholder_, soft_token_;
 };

@@ -100,12 +100,12 @@ class LfmProcessor : public ImageProcessor {
       : ImageProcessor(settings.placeholder), settings_(std::move(settings)) {}
 
  private:
-  PreparedImage compute(const RgbImage& image) const override {
+  PreparedImage compute(const RgbImage& image, Detail detail) const override {
     PreparedImage result;
     result.levels = settings_.pixels.levels;
     const Size size = fitted_size({image.width, image.height}, settings_.bounds);
     add_special(result, "<|image_start|>");
-    if (settings_.split && is_large(image)) {
+    if (settings_.split && detail == Detail::kFull && is_large(image)) {
       const Size grid = grid_of(image);
       add_tiles(result, image, grid);
       if (settings_.thumbnail && grid.width * grid.height > 1) {

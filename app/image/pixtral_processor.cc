@@ -11,6 +11,7 @@ namespace wherry::app {
 namespace {
 
 constexpr int kLongestEdgePixtral = 4096;  // published checkpoints have 1024 and 1540
+constexpr int kLowEdgePixtral = 512;       // of low detail
 
 struct PixtralSettings {
   int longest_edge;
@@ -55,9 +56,12 @@ class PixtralProcessor : public ImageProcessor {
       : ImageProcessor(settings.token), settings_(std::move(settings)) {}
 
  private:
-  PreparedImage compute(const RgbImage& image) const override {
+  PreparedImage compute(const RgbImage& image, Detail detail) const override {
     const int patch = settings_.patch, merge = settings_.merge;
-    const Size size = pixtral_size(image, settings_.longest_edge, patch * merge);
+    const int longest_edge = detail == Detail::kLow
+                                 ? std::min(settings_.longest_edge, kLowEdgePixtral)
+                                 : settings_.longest_edge;
+    const Size size = pixtral_size(image, longest_edge, patch * merge);
     const PatchGrid grid{patch, size.height / patch, size.width / patch, merge};
     PreparedImage result;
     result.levels = settings_.pixels.levels;

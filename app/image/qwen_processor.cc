@@ -13,6 +13,7 @@ namespace wherry::app {
 namespace {
 
 constexpr int kLargestAreaQwen = 1 << 25;  // twice Qwen3-VL's; 32,768 rows of 32 x 32 pixels
+constexpr int kLowAreaQwen = 512 * 512;    // of low detail: 256 rows of 32 x 32 pixels
 constexpr int kLargestAspect = 200;        // smart_resize's in image_processing_qwen2_vl.py
 
 struct QwenSettings {
@@ -54,14 +55,19 @@ class QwenProcessor : public ImageProcessor {
       : ImageProcessor(settings.placeholder), settings_(std::move(settings)) {}
 
  private:
-  PreparedImage compute(const RgbImage& image) const override {
+  PreparedImage compute(const RgbImage& image, Detail detail) const override {
     const auto [shorter, longer] = std::minmax(image.width, image.height);
     if (longer > kLargestAspect * shorter) {
       throw std::invalid_argument(
           "the image has " + std::to_string(image.width) + " x " + std::to_string(image.height) +
           " pixels; its longer side may be " + std::to_string(kLargestAspect) + " times the other");
     }
-    const Size size = fitted_size({image.width, image.height}, settings_.bounds);
+    AreaBounds bounds = settings_.bounds;
+    if (detail == Detail::kLow) {
+      bounds.largest_area = std::min(bounds.largest_area, kLowAreaQwen);
+      bounds.smallest_area = std::min(bounds.smallest_area, bounds.largest_area);
+    }
+    const Size size = fitted_size({image.width, image.height}, bounds);
     const PatchGrid grid{settings_.patch, size.height / settings_.patch,
                          size.width / settings_.patch, settings_.merge};
     PreparedImage result;

@@ -101,14 +101,14 @@ class TileProcessor : public ImageProcessor {
       : ImageProcessor(settings.placeholder), settings_(std::move(settings)) {}
 
  private:
-  PreparedImage compute(const RgbImage& image) const override {
+  PreparedImage compute(const RgbImage& image, Detail detail) const override {
     const int tile = settings_.tile;
     const Size size = first_size(image, settings_.longest_edge);
     RgbImage canvas = resize(image, size.width, size.height, settings_.pixels.filter);
     PreparedImage result;
     result.levels = settings_.pixels.levels;
     std::string text = kAround;
-    if (settings_.split) {
+    if (settings_.split && detail == Detail::kFull) {
       const Size tiled = tiled_size(size, tile);
       canvas = resize(canvas, tiled.width, tiled.height, settings_.pixels.filter);
       if (tiled.width > tile || tiled.height > tile) text = add_tiles(result, canvas);

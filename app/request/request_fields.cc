@@ -90,7 +90,7 @@ class Reader {
 
  private:
   // Returns the names of fields that no group has, and of unknown fields of content parts, and of
-  // image_url's `detail` where it says more than "auto": models have one way to read an image.
+  // image_url's `detail` where it asks for more than "auto" does: an image is read in full anyway.
   std::vector<std::string> unknown() const {
     std::set<std::string> names;
     for (const auto& [name, value] : given_.dict().items) {
@@ -108,7 +108,8 @@ class Reader {
             continue;
           }
           const Value* detail = value.is_dict() ? value.dict().find("detail") : nullptr;
-          if (detail != nullptr && !detail->is_none() && !json::equal(*detail, "auto")) {
+          if (detail != nullptr && !detail->is_none() && !json::equal(*detail, "auto") &&
+              !json::equal(*detail, "low")) {
             names.insert("messages.content.image_url.detail");
           }
         }

@@ -53,10 +53,12 @@ WHERRY_IMAGES const uint8_t* wherry_images_resize(wherry_images* images, const u
 
 // Returns JSON: {"placeholder": text, "soft_token": text, "prompt": [[text, tile, first row,
 // rows]], "tiles": [{...}]}; the functions below have the arrays of tiles.
+// low: 1 for the least detail.
 WHERRY_IMAGES const char* wherry_images_prepare(wherry_images* images, const uint8_t* pixels,
-                                                int width, int height) {
+                                                int width, int height, int low) {
   return guarded([&]() -> const char* {
-    images->prepared = images->processor->prepare(image_of(pixels, width, height));
+    images->prepared = images->processor->prepare(image_of(pixels, width, height),
+                                                  low != 0 ? Detail::kLow : Detail::kFull);
     Values prompt, tiles;
     for (const PromptPart& part : images->prepared.prompt) {
       prompt.push_back(wherry::json::make_list({part.text, part.tile, part.first_row, part.rows}));

@@ -254,3 +254,11 @@ def test_settings_change_digests(changes):
     settings, pixels = SETTINGS["small"], random_image((97, 211))
     other = changed(changes)
     assert not set(digests(settings, pixels)) & set(digests(other, pixels))
+
+
+def test_low_detail_is_the_image_as_one_tile():
+    settings, pixels = SETTINGS["small"], random_image((97, 211))
+    low = ImageProcessor(settings).prepare(pixels, low=True)
+    one = changed({"processor.do_image_splitting": False})
+    assert [tile.digest for tile in low.tiles] == digests(one, pixels)
+    assert low.text == ImageProcessor(one).prepare(pixels).text

@@ -1,7 +1,7 @@
 """app/image of LFM2-VL: pixels, positions and prompts against transformers.
 
-Its one class needs torchvision. Here it has a module of that name without functions, and
-Pillow's resize and normalization in the place of torchvision's.
+Its one class needs torchvision. Here it has a module of that name without functions, and what it
+calls of its base class is Pillow's.
 """
 
 from __future__ import annotations
@@ -55,18 +55,8 @@ def image_processor_module() -> ModuleType:
 def vision_settings(**changes: Any) -> dict[str, Any]:
     """wherry-vision.json with the defaults of transformers' image processor, and changes."""
     defaults = vars(image_processor_module().Lfm2VlImageProcessor)
-    processor = {name: defaults[name] for name in defaults["valid_kwargs"].__annotations__}
-    common = (
-        "do_resize",
-        "size",
-        "resample",
-        "do_rescale",
-        "rescale_factor",
-        "do_normalize",
-        "image_mean",
-        "image_std",
-    )
-    processor |= {name: defaults[name] for name in common} | changes
+    names = defaults["valid_kwargs"].__annotations__  # of all image processors, and its own
+    processor = {name: defaults[name] for name in names if name in defaults} | changes
     return {
         "model_type": "lfm2_vl",
         "processor": processor | {"image_processor_type": "Lfm2VlImageProcessorFast"},
@@ -175,6 +165,13 @@ def test_a_thin_image_is_refused(name, size):
     with pytest.raises(ValueError, match="too thin") as error:
         ImageProcessor(SETTINGS[name]).prepare(random_image(size))
     assert "{} x {}".format(*size) in str(error.value)
+
+
+def test_low_detail_has_no_tiles():
+    pixels = random_image((640, 150))
+    full, low = (ImageProcessor(SETTINGS["small"]).prepare(pixels, low) for low in (False, True))
+    assert len(full.tiles) > 1
+    assert [tile.digest for tile in low.tiles] == [full.tiles[-1].digest]  # the thumbnail
 
 
 def test_special_tokens_may_be_off():

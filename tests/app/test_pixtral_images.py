@@ -82,7 +82,7 @@ def test_an_image_equals_transformers(name, size):
 @pytest.mark.parametrize(("size", "lines"), [((1000, 1), 1), ((1, 1000), 13)])
 def test_a_thin_image_has_a_row_of_features(size, lines):
     """Where transformers has a height or width of 0."""
-    with pytest.raises(ValueError, match="must be > 0"):
+    with pytest.raises(ValueError, match="Size must contain"):
         reference(SETTINGS["small"], random_image(size))
     prepared = ImageProcessor(SETTINGS["small"]).prepare(random_image(size))
     assert prepared.tiles[0].rows == 13
@@ -105,3 +105,11 @@ def test_a_thin_image_has_a_row_of_features(size, lines):
 def test_settings_that_cannot_be_used_are_named(path, value):
     with pytest.raises(ValueError, match=path):
         ImageProcessor(with_value(SETTINGS["small"], path, value))
+
+
+def test_low_detail_has_a_shorter_edge():
+    settings, pixels = vision_settings(1540, 14, 2), random_image((700, 600))
+    full, low = (ImageProcessor(settings).prepare(pixels, low) for low in (False, True))
+    other = ImageProcessor(vision_settings(512, 14, 2)).prepare(pixels)
+    assert low.tiles[0].digest == other.tiles[0].digest
+    assert low.tiles[0].rows < full.tiles[0].rows

@@ -133,3 +133,13 @@ def test_digests_know_places():
     )
     assert np.array_equal(wide.patches, tall.patches)
     assert wide.digest != tall.digest
+
+
+def test_low_detail_has_a_smaller_area():
+    pixels = random_image((700, 600))
+    full, low = (
+        ImageProcessor(SETTINGS["published"]).prepare(pixels, low) for low in (False, True)
+    )
+    other = vision_settings((65_536, 512 * 512), **HALF)
+    assert low.tiles[0].digest == ImageProcessor(other).prepare(pixels).tiles[0].digest
+    assert low.tiles[0].rows < full.tiles[0].rows

@@ -215,16 +215,27 @@ def test_all_choices_get_the_images(seeing):
     assert len(rest) == 2 and len(one) == 5 and all(spans == one for spans in rest)
 
 
-def test_a_detail_has_no_effect_and_is_listed(seeing):
+def test_a_low_detail_takes_fewer_rows(seeing):
+    full, low = part(64, 64), part(64, 64)
+    low["image_url"]["detail"] = "low"
+    spans = prompted(seeing(), user(full, low))[2]
+    assert [s.digest for s in spans] == [s.digest for s in [*spans[:5], spans[4]]]
+
+
+@pytest.mark.parametrize(
+    ("detail", "names"),
+    [("high", ["messages.content.image_url.detail"]), ("low", []), ("auto", [])],
+)
+def test_a_detail_without_effect_is_listed(seeing, detail, names):
     from wherry.runtime.host.request import HostRequest
     from wherry.runtime.host.sinks import BlockingSink
 
     engine, image, sink = seeing(), part(8, 8), BlockingSink()
-    image["image_url"]["detail"] = "high"
+    image["image_url"]["detail"] = detail
     running = engine.loaded.start(HostRequest("chat", {"messages": [user(image)]}), sink)
     while not running.done:
         running.take(sink.take())
-    assert running.opened["ignored"] == ["messages.content.image_url.detail"]
+    assert running.opened["ignored"] == names
 
 
 def test_images_count_for_the_context(seeing):

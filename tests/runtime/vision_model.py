@@ -59,6 +59,8 @@ SETTINGS = {
 FAKE, GLOBAL = "<fake_token_around_image>", "<global-img>"
 _TILES = [f"<row_{r}_col_{c}>" for r in (1, 2) for c in (1, 2)]
 SPECIALS = ["<image>", FAKE, GLOBAL, *_TILES, "<|im_start|>", "<end_of_utterance>"]
+SPECIALS += ["[IMG]", "[IMG_BREAK]", "[IMG_END]", "<|image_pad|>"]
+SPECIALS += ["<start_of_image>", "<image_soft_token>", "<end_of_image>"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,12 @@ class Span:
     digest: bytes
     patches: bytes
     positions: tuple[int, ...]
+    taps: int
+    position_weights: tuple[float, ...]
+    coordinates: tuple[int, ...]
+    first_feature: int
+    features: int
+    grid: tuple[int, int]
 
 
 class SeeingCore(FakeCore):
@@ -88,8 +96,23 @@ def _copied(span) -> Span:
     size = span.n_patches * span.patch_bytes
     levels = np.ctypeslib.as_array(span.levels, (3, 256))
     assert levels[0, 0] == -1 and levels[2, 255] == 1
-    positions = tuple(span.positions[: span.n_patches])
-    return Span(span.first, span.rows, bytes(span.digest), bytes(span.patches[:size]), positions)
+
+    def array(pointer, columns):  # empty for null
+        return tuple(pointer[: span.n_patches * columns]) if pointer else ()
+
+    return Span(
+        span.first,
+        span.rows,
+        bytes(span.digest),
+        bytes(span.patches[:size]),
+        array(span.positions, span.taps),
+        span.taps,
+        array(span.position_weights, span.taps),
+        array(span.coordinates, 2),
+        span.first_feature,
+        span.features,
+        (span.grid_rows, span.grid_columns),
+    )
 
 
 def make_seeing(

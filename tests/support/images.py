@@ -107,9 +107,10 @@ class ImageProcessor:
         to = (c_int * 3)(1, 1, 0)  # the size is checked before the pixels are read
         self._checked(self._api.wherry_images_resize(self._handle, None, width, height, to))
 
-    def prepare(self, pixels: np.ndarray) -> PreparedImage:
-        answer = self._checked(self._api.wherry_images_prepare(self._handle, *_arguments(pixels)))
-        result = json.loads(answer)
+    def prepare(self, pixels: np.ndarray, low: bool = False) -> PreparedImage:
+        """low: with the least detail"""
+        answer = self._api.wherry_images_prepare(self._handle, *_arguments(pixels), low)
+        result = json.loads(self._checked(answer))
         levels = _array(self._api.wherry_images_levels(self._handle), c_float, (3, 256))
         tiles = [self._tile(i, tile) for i, tile in enumerate(result["tiles"])]
         prompt = [Part(*part) for part in result["prompt"]]
@@ -157,7 +158,7 @@ def _library() -> ctypes.CDLL:
         ("images_open", c_void_p, (c_char_p,)),
         ("images_close", None, (c_void_p,)),
         ("images_resize", c_void_p, (*image, POINTER(c_int))),
-        ("images_prepare", c_char_p, image),
+        ("images_prepare", c_char_p, (*image, c_int)),
         ("images_levels", c_void_p, (c_void_p,)),
         ("images_patches", c_void_p, (c_void_p, c_size_t)),
         ("images_positions", c_void_p, (c_void_p, c_size_t)),

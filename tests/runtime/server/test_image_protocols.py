@@ -240,7 +240,7 @@ def test_a_websocket(engine):
         assert bad["error"]["param"] == "input[0].content[0].image_url"
 
 
-def test_a_detail_has_no_effect_and_is_listed(client):
+def test_a_detail_without_effect_is_listed(client):
     items = [user(seen(detail="high"), typed(QUESTION))]
     answer = post(client, RESPONSES, input=items)
     assert answer.headers["x-wherry-ignored"] == "input.content.detail"
