@@ -3,7 +3,8 @@
 The server runs in a process of its own, which tells the CPU time of each of its threads; the
 clients stream chats of the demo model, 1, 16, 64 and 256 at a time. While the most streams run,
 GET /health is timed. The row has CPU microseconds per token of Python's threads and of the
-engine's, tokens per second, and the 99th percentile of /health.
+engine's, tokens per second, and the 99th percentile of /health. Then, without /health, longer and
+shorter streams tell what a further token and what a request costs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,29 +28,26 @@ from .server import _free_port, serving
 
 STREAMS = (1, 16, 64, 256)
 TOKENS = 96  # of each stream
+_APART = 64  # streams whose requests and tokens are told apart
+_LONGER = 384  # tokens of each of them in the longer runs
+_REPEATS = 3  # of a shorter and a longer run; the least of each counts
 _REQUEST = {
     "messages": [{"role": "user", "content": "Tell me a story."}],
-    "max_tokens": TOKENS,
     "ignore_eos": True,
     "stream": True,
     "temperature": 0,
 }
 
 
-def _ticks(thread: int) -> float:
-    """Return the CPU seconds of a thread of this process."""
-    fields = Path(f"/proc/self/task/{thread}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def _threads() -> dict[str, float]:
     """Return CPU seconds by thread: Python's by name, and of all others together."""
-    named = {t.native_id: t.name.rstrip("_0123456789") for t in threading.enumerate()}
-    ticks: dict[str, float] = {}
-    for task in Path("/proc/self/task").iterdir():
-        name = named.get(int(task.name), "native")
-        ticks[name] = ticks.get(name, 0.0) + _ticks(int(task.name))
-    return ticks
+    seconds: dict[str, float] = {}
+    for thread in threading.enumerate():
+        assert thread.ident is not None, "it runs"
+        name = thread.name.rstrip("_0123456789")
+        clock = time.pthread_getcpuclockid(thread.ident)
+        seconds[name] = seconds.get(name, 0.0) + time.clock_gettime(clock)
+    return {**seconds, "native": time.process_time() - sum(seconds.values())}
 
 
 def serve(model: str, port: int, report: Path) -> None:
@@ -69,10 +67,10 @@ def serve(model: str, port: int, report: Path) -> None:
     run(model, port=port, log_format="json")
 
 
-async def _stream(port: int) -> int:
+async def _stream(port: int, tokens: int) -> int:
     """Stream one chat; return the number of chunks with text."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = json.dumps(_REQUEST).encode()
+    body = json.dumps({**_REQUEST, "max_tokens": tokens}).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}"
     writer.write(f"{head}\r\nContent-Type: application/json\r\n\r\n".encode() + body)
     count = 0
@@ -101,7 +99,7 @@ async def _load(port: int, streams: int) -> tuple[float, list[float]]:
     over = asyncio.Event()
     probe = asyncio.create_task(_health(port, times, over))
     start = time.monotonic()
-    await asyncio.gather(*(_stream(port) for _ in range(streams)))
+    await asyncio.gather(*(_stream(port, TOKENS) for _ in range(streams)))
     seconds = time.monotonic() - start
     over.set()
     await probe
@@ -118,8 +116,33 @@ def _thread_seconds(report: Path) -> Mapping[str, float]:
     return seconds
 
 
-def measure(model: str, folder: Path) -> list[dict[str, Any]]:
-    """Return a result for each number of streams."""
+async def _unprobed(port: int, tokens: int) -> None:
+    await asyncio.gather(*(_stream(port, tokens) for _ in range(_APART)))
+
+
+def _apart(port: int, report: Path) -> dict[str, float]:
+    """Return the CPU time of Python's threads by request and by further token."""
+    least = dict.fromkeys((TOKENS, _LONGER), float("inf"))
+    for _ in range(_REPEATS):
+        for tokens in least:
+            before = _python_seconds(report)
+            asyncio.run(_unprobed(port, tokens))
+            least[tokens] = min(least[tokens], _python_seconds(report) - before)
+    token = (least[_LONGER] - least[TOKENS]) / _APART / (_LONGER - TOKENS)
+    return {
+        "streams": _APART,
+        "python_us_per_further_token": round(1e6 * token, 2),
+        "python_ms_per_request": round(1e3 * (least[TOKENS] / _APART - TOKENS * token), 3),
+        **{f"python_us_per_token_of_{n}": round(1e6 * s / _APART / n, 2) for n, s in least.items()},
+    }
+
+
+def _python_seconds(report: Path) -> float:
+    return sum(s for name, s in _thread_seconds(report).items() if name != "native")
+
+
+def measure(model: str, folder: Path, streams_at_once: Sequence[int]) -> list[dict[str, Any]]:
+    """Return a result for each number of streams, and at last one of requests and tokens apart."""
     port, report = _free_port(), folder / "threads.json"
     command = [
         sys.executable,
@@ -130,10 +153,10 @@ def measure(model: str, folder: Path) -> list[dict[str, Any]]:
         "--report",
         str(report),
     ]
-    results = []
+    results: list[dict[str, Any]] = []
     with serving(command, port):
         asyncio.run(_load(port, 4))  # the first requests compile and cache
-        for streams in STREAMS:
+        for streams in streams_at_once:
             before = _thread_seconds(report)
             seconds, health = asyncio.run(_load(port, streams))
             after = _thread_seconds(report)
@@ -155,6 +178,8 @@ def measure(model: str, folder: Path) -> list[dict[str, Any]]:
                 }
             )
             print(json.dumps(results[-1]), file=sys.stderr)
+        results.append(_apart(port, report))
+        print(json.dumps(results[-1]), file=sys.stderr)
     return results
 
 
@@ -164,6 +189,7 @@ def main() -> None:
     parser.add_argument("--model", default="demo")
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--report", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--streams", type=int, nargs="*", default=STREAMS)
     parser.add_argument("--no-row", action="store_true", help="only print the result")
     args = parser.parse_args()
     if args.report:
@@ -171,7 +197,7 @@ def main() -> None:
         return
     busy = busy_cores()
     with tempfile.TemporaryDirectory() as folder:
-        results = measure(args.model, Path(folder))
+        results = measure(args.model, Path(folder), args.streams)
     row = {"shape": args.model, "what": "server-threads", "threads": os.cpu_count(), "quant": ""}
     row |= {"machine": machine(), "versions": versions(), "tokens": TOKENS, "results": results}
     if note := warning(busy):
