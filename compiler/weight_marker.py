@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +64,21 @@ def label_of(out: Path) -> str:
     return str(marker.get("label", marker["scheme"]))
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """Read the JSON file `path`; if it is missing or its digest is wrong, return {}."""
+def read_record(path: Path) -> Mapping[str, Any]:
+    """Read the JSON file `path`; if it is missing or its digest is wrong, return {}.
+
+    A file that has not changed is parsed once: a load asks for several of its fields.
+    """
     try:
-        marker = read_object(path)
+        at = path.stat()
+        return _verified(path.absolute(), at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns)
     except (OSError, ValueError):
         return {}
+
+
+@lru_cache(maxsize=32)
+def _verified(path: Path, *_: int) -> Mapping[str, Any]:
+    marker = read_object(path)
     return marker if marker.get("digest") == digest(marker) else {}
 
 

@@ -25,7 +25,7 @@ OPTIONS = {"target": "cpu", "limits": Limits(context=64)}
 
 @pytest.fixture
 def parsed(monkeypatch):
-    """Counts the configurations of models and of tokenizers that are parsed, wherever they lie."""
+    """Counts the parsed configurations of models and of tokenizers, and records of weights."""
     counts: Counter[str] = Counter()
     loads = json.loads
 
@@ -34,6 +34,7 @@ def parsed(monkeypatch):
         if isinstance(value, dict):
             counts["config"] += "num_hidden_layers" in value
             counts["tokenizer_config"] += "eos_token" in value
+            counts["weights"] += "job" in value and "tokenizer" in value
         return value
 
     monkeypatch.setattr(json, "loads", counted)
@@ -53,10 +54,10 @@ def test_a_compilation_parses_each_file_once(tmp_path, parsed):
     folder = save(tmp_path / "model")
     parsed.clear()
     first = ensure_artifact(str(folder), quant="q4f16_1", **OPTIONS)
-    assert parsed == {"config": 1, "tokenizer_config": 1}
+    assert parsed == {"config": 1, "tokenizer_config": 1, "weights": 1}
     parsed.clear()
     assert ensure_artifact(str(folder), quant="q4f16_1", **OPTIONS) == first
-    assert parsed == {"config": 1, "tokenizer_config": 1}
+    assert parsed == {"config": 1, "tokenizer_config": 1, "weights": 0}
 
 
 @pytest.mark.cpu
@@ -64,11 +65,11 @@ def test_so_does_one_of_a_gguf_file(tmp_path, parsed):
     file = writing.of_folder(save(tmp_path / "model"), tmp_path / "model.gguf", "llama")
     parsed.clear()
     ensure_artifact(str(file), **OPTIONS)
-    assert parsed == {"config": 1, "tokenizer_config": 1}
+    assert parsed == {"config": 1, "tokenizer_config": 1, "weights": 1}
     parsed.clear()
     with described_folder(str(file)) as folder:
         forecast("model", folder, **OPTIONS)
-    assert parsed == {"config": 1, "tokenizer_config": 1}
+    assert parsed == {"config": 1, "tokenizer_config": 1, "weights": 0}
 
 
 @pytest.mark.cpu
@@ -78,7 +79,7 @@ def test_a_head_that_drafts_has_its_own_file(tmp_path, parsed):
     both.save(tmp_path / "model")
     parsed.clear()
     ensure_artifact(str(tmp_path / "model"), draft_head=str(both.head), **OPTIONS)
-    assert parsed == {"config": 2, "tokenizer_config": 0}
+    assert parsed == {"config": 2, "tokenizer_config": 0, "weights": 1}
 
 
 def test_a_gguf_file_with_a_head_keeps_its_encoding(tmp_path):
