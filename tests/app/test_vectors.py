@@ -14,9 +14,14 @@ from .request_cases import VECTOR_ERRORS, VECTORS
 from .vector_models import MODELS, shared
 
 pytestmark = pytest.mark.cpu
+# One of each kind of answer; the others take the same paths, and test_lite_vectors.py has one more.
+PARAMS = [
+    m if m in ("embedder", "cross_encoder") else pytest.param(m, marks=pytest.mark.nightly)
+    for m in MODELS
+]
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=PARAMS)
 def both(request) -> Iterator[tuple[str, App, MLCEngine]]:
     """Name of a model, the app and Python's engine that have it."""
     folder = shared(request.param)

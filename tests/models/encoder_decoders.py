@@ -46,7 +46,7 @@ class Case:
 
 CASES = {
     "t5": Case("t5", {**T5, "feed_forward_proj": "relu"}),
-    "t5-untied": Case("t5", {**T5, "feed_forward_proj": "gated-gelu"}, untied=True),
+    "t5-untied": Case("t5", {**T5, "feed_forward_proj": "gated-gelu"}, untied=True, nightly=True),
     "t5-odd-sizes": Case(
         "t5",
         {

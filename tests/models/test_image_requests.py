@@ -67,6 +67,7 @@ def greedy(model: Any, tokens: list[int], pixels: np.ndarray) -> list[int]:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.by_day("smolvlm")
 def test_tokens_are_those_of_transformers(core, name, tmp_path):
     case = CASES[name]
     trained, _ = save(tmp_path, case)

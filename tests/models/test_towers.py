@@ -65,7 +65,11 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+# tests/targets/test_towers.py has the other one by day, on a device
+@pytest.fixture(
+    scope="module",
+    params=[n if n == "smolvlm" else pytest.param(n, marks=pytest.mark.nightly) for n in CASES],
+)
 def seen(request, tmp_path_factory):
     """(case, compiled folder, transformers' model, three tiles [3, h, w])."""
     case = CASES[request.param]

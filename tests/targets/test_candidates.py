@@ -134,6 +134,7 @@ def test_many_equals_need_the_full_row(build):
 
 
 @pytest.mark.gpu
+@pytest.mark.by_day("demo", "small blocks", "large")
 def test_the_largest_stand_anywhere(kernel):
     """In few threads' groups or in few parts, where maxima of many groups bound them badly."""
     vocab, run = kernel

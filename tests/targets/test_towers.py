@@ -35,7 +35,7 @@ def seen(tmp_path_factory):
 
 @pytest.mark.gpu
 class TestTowers:
-    @pytest.mark.by_day("opencl")
+    @pytest.mark.nightly
     def test_logits_with_features_are_those_of_transformers(self, kind, seen):
         case, folder, model, tiles = seen
         library = compiled(folder, target=kind)

@@ -51,7 +51,7 @@ def both(request, tools, compiled, tmp_path_factory):
 
 
 @pytest.mark.cpu
-@pytest.mark.by_day("embedder", "reranker")
+@pytest.mark.by_day("reranker")
 def test_answers_are_pythons(both):
     name, answers, engine = both
     for row, answer in zip(rows(VECTORS, name), answers, strict=False):
@@ -60,7 +60,7 @@ def test_answers_are_pythons(both):
 
 
 @pytest.mark.cpu
-@pytest.mark.by_day("embedder", "reranker")
+@pytest.mark.by_day("reranker")
 def test_errors_mean_what_pythons_do(both):
     name, answers, engine = both
     errors = rows(VECTOR_ERRORS, name)
