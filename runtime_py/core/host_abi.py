@@ -17,6 +17,7 @@ from ctypes import (
     c_void_p,
 )
 from functools import cache
+from struct import Struct
 from typing import Any
 
 from wherry.errors import ArtifactError
@@ -29,9 +30,10 @@ OK, REFUSED, GONE, FAILED, TOO_MANY = range(5)  # what a service returns
 UNKNOWN, TEXT, SPECIAL = range(3)  # kinds of tokens
 OPENED, CHUNK, LAST, ERROR = range(4)  # kinds of messages
 FINISHES = (None, "stop", "length", "tool_calls")  # by wherry_host_totals.finish
-# The struct wherry_host_message for `struct`: id, kind, address and size of the JSON, totals.
-TOTALS = "6q3dq2di4x"  # and wherry_host_totals
-MESSAGE = f"qi4xQQ{TOTALS}"
+TOTALS = Struct("6q3dq2di4x")  # wherry_host_totals
+# wherry_host_message: id, kind, address and size of the JSON, and bytes of the totals, which few
+# messages are asked for.
+MESSAGE = Struct(f"qi4xQQ{TOTALS.size}s")
 
 _Text = c_void_p  # a text that is no C string, because it may contain zero bytes
 ENCODE = CFUNCTYPE(c_int, c_void_p, _Text, c_size_t, c_int, c_int64, c_void_p)

@@ -25,7 +25,7 @@ from ..errors import BusyError, RequestError
 from .host import Host
 from .pace import Pace
 from .request import HostRequest
-from .running import Message, Running, Totals
+from .running import Message, Running
 from .sinks import Item, Sink
 
 _log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class Dispatcher:
         with self._calling():
             return self.host.prompt(fields, caller, add_special_tokens=add_special_tokens)
 
-    def _totals(self, request_id: int) -> Totals | None:
+    def _totals(self, request_id: int) -> bytes | None:
         try:
             with self._calling():
                 return self.host.totals(request_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable
 from ctypes import (
     POINTER,
@@ -25,10 +24,9 @@ from ..core.interface import Core, OutputGrammar, Records
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import Tokenizer
 from .request import HostRequest, body_of
-from .running import Message, Totals
+from .running import Message
 from .services import Services, error_of
 
-_MESSAGE, _TOTALS = struct.Struct(abi.MESSAGE), struct.Struct(abi.TOTALS)
 Constrain = Callable[[int, Any], None]
 
 
@@ -116,12 +114,10 @@ class Host:
         )
         return ids[: n.value]
 
-    def totals(self, id: int) -> Totals | None:
-        """Return the counts and times of a request so far; None if it is unknown or has ended."""
-        record = create_string_buffer(_TOTALS.size)
-        if self._library.wherry_host_totals_of(self._handle, id, record):
-            return None
-        return Totals(*_TOTALS.unpack(record.raw))
+    def totals(self, id: int) -> bytes | None:
+        """Return the C struct of a request's totals so far; None if it is unknown or has ended."""
+        record = create_string_buffer(abi.TOTALS.size)
+        return None if self._library.wherry_host_totals_of(self._handle, id, record) else record.raw
 
     def abort(self, id: int) -> None:
         """Abort a request; one that has ended is ignored."""
@@ -165,10 +161,10 @@ class Host:
         )
         if not self._count.value:
             return []
-        raw = string_at(self._messages.value or 0, self._count.value * _MESSAGE.size)
+        raw = string_at(self._messages.value or 0, self._count.value * abi.MESSAGE.size)
         return [
-            (id, Message(kind, string_at(address, size), Totals(*totals)))
-            for id, kind, address, size, *totals in _MESSAGE.iter_unpack(raw)
+            (id, Message(kind, string_at(address, size), totals))
+            for id, kind, address, size, totals in abi.MESSAGE.iter_unpack(raw)
         ]
 
     def close(self) -> None:
@@ -176,6 +172,9 @@ class Host:
         if self._handle:
             self._library.wherry_host_close(self._handle)
             self._handle = c_void_p()
+            # what callbacks refer to is freed now, and not by a collection at some time
+            self._services.close()
+            del self._services, self._mask
 
 
 def error_json(error: WherryError) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Message(NamedTuple):
 
     kind: int
     data: bytes  # JSON
-    totals: Totals
+    totals: bytes  # the C struct
 
 
 class Running:
@@ -45,7 +45,7 @@ class Running:
         id: identifies the request for C++.
         jobs: the number of core requests that count for the queue's limit.
         abort: aborts the request of an id; may be called on any thread.
-        totals: returns the counts of the request of an id; None after its end.
+        totals: returns the C struct of an id's totals; None after its end.
 
     Attributes:
         waits: the grammar that the request waits for; `close` cancels it.
@@ -53,9 +53,7 @@ class Running:
         submitted: whether the core has or gets the request, which waits for no grammar then.
         done: whether no further message comes.
         about: what C++ says of the request as it is planned (WHERRY_HOST_OPENED).
-        totals: counts and times so far.
         first_at: time.monotonic() of the first event; None before.
-        token_seconds: seconds from the first event to the last.
     """
 
     def __init__(
@@ -63,25 +61,35 @@ class Running:
         id: int,
         jobs: int,
         abort: Callable[[int], None],
-        totals: Callable[[int], Totals | None],
+        totals: Callable[[int], bytes | None],
     ) -> None:
         self.id, self.jobs = id, jobs
-        self._abort, self._totals = abort, totals
+        self._abort, self._totals_of = abort, totals
+        self._record: bytes | None = None  # the last C struct of totals
         self.waits: Future[Any] | None = None
         self.failure: BaseException | None = None
         self._failed = False
         self.submitted = False
         self.done = False
         self.about: dict[str, Any] | None = None
-        self.totals = Totals()
         self.first_at: float | None = None
-        self.token_seconds = 0.0
 
     @property
     def opened(self) -> dict[str, Any]:
         """Return `about` after it has come."""
         assert self.about is not None, "the request has been opened"
         return self.about
+
+    @property
+    def totals(self) -> Totals:
+        """Return counts and times so far."""
+        return Totals(*abi.TOTALS.unpack(self._record)) if self._record else Totals()
+
+    @property
+    def token_seconds(self) -> float:
+        """Return the seconds from the first event to the last."""
+        totals = self.totals
+        return totals.since_first - totals.since_last
 
     @property
     def finish(self) -> str | None:
@@ -126,16 +134,15 @@ class Running:
             assert self.failure is not None
             raise self.failure
 
-    def _note(self, totals: Totals) -> None:
-        self.totals = totals
-        if totals.since_first >= 0:
-            self.first_at = self.first_at or time.monotonic() - totals.since_first
-            self.token_seconds = totals.since_first - totals.since_last
+    def _note(self, record: bytes) -> None:
+        self._record = record
+        if self.first_at is None and (since := self.totals.since_first) >= 0:
+            self.first_at = time.monotonic() - since
 
     def look(self) -> None:
         """Update `totals`: messages of a response that is not streamed come at its end."""
-        if not self.done and (totals := self._totals(self.id)):
-            self._note(totals)
+        if not self.done and (record := self._totals_of(self.id)):
+            self._note(record)
 
     def close(self) -> None:
         """Abort the request if it still runs; idempotent."""

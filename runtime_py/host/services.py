@@ -78,6 +78,10 @@ class Services:
         """
         self._here.caller, self._here.on_add, self._here.raised = caller, on_add, None
 
+    def close(self) -> None:
+        """Free the callbacks, which refer to this object; C++ must not call any more."""
+        del self.record
+
     @property
     def raised(self) -> BaseException | None:
         """Return the exception of a service on this thread since `begin`."""

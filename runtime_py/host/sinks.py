@@ -68,7 +68,7 @@ class AsyncSink:
         self._queue: deque[Any] = deque()
         # the error that `take` raises after it has returned everything else
         self._error: BaseException | None = None
-        self._filled = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None  # of the coroutine in `take`
 
     def deliver(self, item: list[Any] | BaseException) -> None:
         """Queue a list, or the error that ends the request, and wake the waiting coroutine."""
@@ -76,7 +76,8 @@ class AsyncSink:
             self._error = item
         else:
             self._queue.extend(item)
-        self._filled.set()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def take(self) -> list[Any]:
         """Wait, and return what has arrived; much in slices, so that other tasks can run.
@@ -84,15 +85,15 @@ class AsyncSink:
         Raises:
             WherryError: the engine failed or was closed.
         """
-        await self._filled.wait()
-        if not self._queue and self._error is not None:
-            raise WherryError(str(self._error)) from self._error
+        while not self._queue:
+            if self._error is not None:
+                raise WherryError(str(self._error)) from self._error
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
         count = min(len(self._queue), _SLICE)
-        await self._turns.enter(count)
-        taken = [self._queue.popleft() for _ in range(count)]
-        if not self._queue and self._error is None:
-            self._filled.clear()
-        return taken
+        if not self._turns.admits(count):
+            await self._turns.enter(count)
+        return [self._queue.popleft() for _ in range(count)]
 
 
 def _list(item: list[Any] | BaseException) -> list[Any]:

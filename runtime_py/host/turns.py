@@ -20,20 +20,23 @@ class Turns:
         self._spent = 0  # units of work granted in this iteration
         self._line: deque[tuple[int, asyncio.Future[None]]] = deque()
 
+    def admits(self, work: int) -> bool:
+        """Tell whether this iteration has room for `work` units, which are then granted."""
+        if self._line or (self._spent and self._spent + work > PER_TURN):
+            return False
+        self._spend(work)
+        return True
+
     async def enter(self, work: int) -> None:
         """Wait for an iteration with room for `work` units.
 
         More than PER_TURN units get one alone.
         """
-        if not self._line and self._has_room(work):
-            self._spend(work)
+        if self.admits(work):
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append((work, future))
         await future
-
-    def _has_room(self, work: int) -> bool:
-        return not self._spent or self._spent + work <= PER_TURN
 
     def _spend(self, work: int) -> None:
         if not self._spent:

@@ -34,10 +34,6 @@ class Framing:
     last: bytes = b""
     keep_alive: Callable[[], bytes] | None = None
 
-    def of(self, chunk: Chunk) -> bytes:
-        """Return the bytes of a chunk."""
-        return self.chunk(chunk)
-
     def of_error(self, error: ApiError) -> bytes:
         """Return the bytes of an error inside of a stream."""
         return (self.failure or self.chunk)(self.error(error))

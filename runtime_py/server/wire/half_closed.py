@@ -76,4 +76,5 @@ class HalfClosed:
             return b""
         if conn.their_http_version == b"1.0":  # HTTP/1.0 has no informational responses
             return None
-        return conn.send(h11.InformationalResponse(status_code=100, headers=[]))
+        goes_on: bytes = conn.send(h11.InformationalResponse(status_code=100, headers=[]))
+        return goes_on

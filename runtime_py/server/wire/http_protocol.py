@@ -68,6 +68,7 @@ class _Connection(h11.Connection):
         self.events_left = _EVENTS
         self.refusal = ""
         self.media_type = b""
+        self._is_chunked = False  # whether the response that has begun is sent in chunks
 
     @property
     def pending(self) -> int:
@@ -84,10 +85,20 @@ class _Connection(h11.Connection):
             event = _in_origin_form(event)
         return event
 
+    def send(self, event: h11.Event) -> Any:
+        # A chunk leaves h11's states as they are, and h11's way to it takes as long as the system's
+        # call that sends it.
+        if type(event) is h11.Data and self._is_chunked and self.our_state is h11.SEND_BODY:
+            return b"%x\r\n%b\r\n" % (len(event.data), event.data) if event.data else b""
+        return super().send(event)
+
     def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        written = super().send_with_data_passthrough(event)
         if isinstance(event, h11.Response):
             self.media_type = dict(event.headers).get(b"content-type", b"")
-        return super().send_with_data_passthrough(event)
+            head = b"".join(written or ()).lower()
+            self._is_chunked = b"\r\ntransfer-encoding: chunked\r\n" in head
+        return written
 
     def _check_length(self, request: h11.Request) -> None:
         """Refuse a request with two lengths; a proxy may see two requests in it (RFC 9112, 6.3)."""

@@ -27,6 +27,7 @@ class LingeringTransport:
 
     def __init__(self, transport: asyncio.Transport, sends: Callable[[], bool]) -> None:
         self._transport = transport
+        self.write = transport.write  # for each chunk, so not by __getattr__
         self._sends = sends
         self._lingers = False
 
