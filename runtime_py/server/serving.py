@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import sys
 from pathlib import Path
@@ -87,8 +88,14 @@ def serve(
             exit_when_stuck=own.get("exit_when_stuck", False),
             on_ready=own.get("on_ready"),
         )
-        with quiet_signals(), contextlib.suppress(KeyboardInterrupt):
-            server.run()
+        # What is loaded by now stays. A garbage collection that visits it stops all threads for a
+        # tenth of a second.
+        gc.freeze()
+        try:
+            with quiet_signals(), contextlib.suppress(KeyboardInterrupt):
+                server.run()
+        finally:
+            gc.unfreeze()
         if server.ends_process:
             end_process()
     finally:

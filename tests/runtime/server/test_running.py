@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -241,11 +243,30 @@ def test_serve_ends_in_a_thread_too(make):
     """Where there are no signals."""
     ready = threading.Event()
     model = make()
-    urls = []
+    urls, frozen = [], []
 
-    def run():
-        serve(MLCEngine.of(model), port=0, on_ready=lambda url: (urls.append(url), ready.set()))
+    def on_ready(url):
+        urls.append(url)
+        frozen.append(gc.get_freeze_count())
+        ready.set()
 
-    threading.Thread(target=run, daemon=True).start()
+    threading.Thread(
+        target=lambda: serve(MLCEngine.of(model), port=0, on_ready=on_ready), daemon=True
+    ).start()
     assert ready.wait(20)
     assert get(urls[0], "/health")[0] == 200
+    # a collection during a request does not visit what was loaded before
+    assert frozen[0] > 10_000
+    gc.unfreeze()
+
+
+def test_what_a_closed_model_had_waits_for_no_collection(make):
+    """A collection does not visit models that are loaded before the server begins."""
+    model = make()
+    services = weakref.ref(model.dispatcher.host._services)
+    gc.disable()
+    try:
+        model.close()
+        assert services() is None
+    finally:
+        gc.enable()
