@@ -1,7 +1,4 @@
-"""Writes the document of GET /openapi.json from the descriptions of the handlers.
-
-FastAPI's own generator cannot see the bodies that handlers parse themselves.
-"""
+"""Writes the document of GET /openapi.json from the descriptions of the handlers."""
 
 from __future__ import annotations
 

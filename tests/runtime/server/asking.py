@@ -6,7 +6,7 @@ import json
 import urllib.error
 import urllib.request
 
-from fastapi.testclient import TestClient
+from starlette.testclient import TestClient
 
 HI = {"messages": [{"role": "user", "content": "the cat"}]}
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
