@@ -17,6 +17,7 @@ from ..caller import Caller
 from ..host.request import HostRequest, Task, checked
 from ..host.running import Running
 from ..host.sinks import AsyncSink
+from ..host.turns import turns_of
 from ..load.model import LoadedModel
 from .models import Models
 from .observing.record import current
@@ -28,6 +29,7 @@ from .wire.streams import ClientGone, FullAnswer, StreamedAnswer, while_connecte
 
 LONG_BODY = 2**16  # bytes from which a body is parsed on the thread for long requests
 _SHORT_BODY = 2**12  # bytes up to which parsing on the event loop is faster than on a thread
+_START_WORK = 64  # what the start of a request takes of the event loop, in units of `Turns`
 CLIENT_GONE = 499  # nginx's status of a request whose client has gone; only the log shows it
 
 
@@ -224,6 +226,8 @@ class Pipeline:
         def parsed() -> M:
             return parse(parse_json(body))
 
+        # a burst of requests begins over several iterations of the loop, so that others get a turn
+        await turns_of(asyncio.get_running_loop()).enter(_START_WORK)
         if self._media is not None and b"://" in body:
             fields = await self._work(body, lambda: parse_json(body))
             await self._media.fetch(fields)

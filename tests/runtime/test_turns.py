@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import AsyncExitStack
 
 import pytest
 
 from wherry.runtime.core.interface import Event, Finish
 from wherry.runtime.host.sinks import AsyncSink
 from wherry.runtime.host.turns import PER_TURN, Turns, turns_of
+from wherry.runtime.server.models import OneModel
+from wherry.runtime.server.pipeline import Body, Pipeline
 
 
 class Clock:
@@ -86,6 +89,21 @@ async def test_sinks_of_one_loop_share_its_turns():
     assert taken.total() == 4000
     assert max(taken.values()) <= 2 * PER_TURN
     assert turns_of(asyncio.get_running_loop()) is sinks[0]._turns
+
+
+async def test_requests_that_begin_at_once_are_spread(make):
+    pipeline, clock = Pipeline(OneModel(make(), "m")), Clock()
+    begun: Counter[int] = Counter()
+
+    def parse(fields):
+        begun[clock.turn] += 1
+        return Body(fields, None, 1, "m", False)
+
+    async with AsyncExitStack() as stack:
+        await asyncio.gather(*(pipeline._leased(b"{}", parse, stack) for _ in range(40)))
+    clock.stop()
+    assert begun.total() == 40
+    assert max(begun.values()) <= 4
 
 
 async def test_an_error_comes_after_all_events():
