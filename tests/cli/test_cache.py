@@ -23,7 +23,7 @@ from wherry.cli.group import cli
 from wherry.compiler import api
 from wherry.compiler.api import ensure_artifact
 
-from ..support.command import started, wait_for, wherry
+from ..support.command import here, started, wait_for, wherry
 
 DAY = 86400
 COMPILE = ("compile", "demo")
@@ -92,7 +92,7 @@ def filled(used, place):
 
 
 def listed():
-    return json.loads(wherry("list", "--json").stdout)
+    return json.loads(here("list", "--json").stdout)
 
 
 def age(path: Path, days: float) -> None:
@@ -114,7 +114,7 @@ class TestContents:
         inodes = {p.stat().st_ino: p.stat().st_size for f in (model, weights) for p in f.iterdir()}
         assert rows["model"]["bytes"] + rows["weights"]["bytes"] == sum(inodes.values())
         assert rows["model"]["bytes"] < rows["weights"]["bytes"] / 2  # the links count once
-        text = wherry("list")
+        text = here("list")
         assert "3 days ago" in text.stdout and " in all, in " in text.stderr
 
     def test_running_is_a_use(self, filled):
@@ -126,24 +126,24 @@ class TestContents:
         assert all(time.time() - entry.last_used < DAY for entry in entries())
 
     def test_rm(self, filled):
-        wrong = wherry("rm", "qemo")
+        wrong = here("rm", "qemo")
         assert wrong.returncode == 2 and "it has demo" in wrong.stderr
-        dry = wherry("rm", "demo", "--dry-run")
+        dry = here("rm", "demo", "--dry-run")
         assert len(dry.stdout.splitlines()) == 3 and "would be freed" in dry.stderr
         assert len(listed()) == 3
-        assert wherry("rm", "demo").returncode == 0
+        assert here("rm", "demo").returncode == 0
         assert listed() == []
         assert not [p for kind in ("models", "weights", "packed") for p in filled.glob(f"{kind}/*")]
 
     def test_rm_leaves_what_runs(self, filled):
         chat = started("chat", "demo")
         wait_for(chat, lambda: b"Type a message" in chat.stderr.readline())
-        refused = wherry("rm", "demo")
+        refused = here("rm", "demo")
         assert refused.returncode == 2 and "is in use by another process" in refused.stderr
         assert len(listed()) == 3
         out, _ = chat.communicate(b"What is 2 plus 3?\n")
         assert chat.returncode == 0 and b"5" in out
-        assert wherry("rm", "demo").returncode == 0
+        assert here("rm", "demo").returncode == 0
         assert listed() == []
 
     def test_prune(self, filled):
@@ -153,15 +153,15 @@ class TestContents:
         dead.parent.mkdir()
         dead.write_bytes(b"x" * 1000)
         age(dead, 1)
-        dry = wherry("cache", "prune", "--dry-run")
+        dry = here("cache", "prune", "--dry-run")
         assert dry.returncode == 0 and "weights" in dry.stdout and str(dead) in dry.stdout
         assert weights.exists() and dead.exists()
-        assert wherry("cache", "prune").returncode == 0
+        assert here("cache", "prune").returncode == 0
         assert not weights.exists() and not dead.exists()
         assert [row["kind"] for row in listed()] == ["model", "packed", "packed"]
-        assert wherry("cache", "prune", "--older-than", "0s").returncode == 0
+        assert here("cache", "prune", "--older-than", "0s").returncode == 0
         assert listed() == []
-        wrong = wherry("cache", "prune", "--older-than", "month")
+        wrong = here("cache", "prune", "--older-than", "month")
         assert wrong.returncode == 2 and "30d" in wrong.stderr
 
     def test_entries_of_other_compilers_go_when_they_are_old(self, filled):

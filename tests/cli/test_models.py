@@ -15,7 +15,7 @@ from wherry.cli.description import licence_of
 from wherry.compiler.api import ensure_artifact
 
 from ..compiler.hub_stand_in import Hub
-from ..support.command import SRC, started, wherry
+from ..support.command import SRC, here, started, wherry
 
 DEMO = SRC / "wherry" / "demo"
 
@@ -24,22 +24,22 @@ DEMO = SRC / "wherry" / "demo"
 class TestShow:
     def test_for_people(self):
         folder = ensure_artifact("demo")
-        done = wherry("show", "demo")
+        done = here("show", "demo")
         assert (done.returncode, done.stderr) == (0, "")
         text = done.stdout
         assert text.startswith("demo\n  architecture  llama, 4,066,560 parameters\n")
         assert "  licence       apache-2.0\n" in text and "  context       1,024 tokens\n" in text
         assert "  compiled      q4f16_1 for cpu" in text
         assert all(len(line) <= 100 for line in text.splitlines())
-        again = wherry("show", str(folder)).stdout
+        again = here("show", str(folder)).stdout
         assert "4,066,560 parameters" in again and "q4f16_1" in again
 
     def test_for_programs(self):
-        described = json.loads(wherry("show", "demo", "--json", "--quant", "q8f16_1").stdout)
+        described = json.loads(here("show", "demo", "--json", "--quant", "q8f16_1").stdout)
         assert described["shape"]["layers"] == 6 and described["quantization"] == "q8f16_1"
         assert described["memory"]["weights"] > 4_000_000 and "chat" in described["capabilities"]
         assert described["tools"] is None and described["thinking"] is False
-        template = wherry("show", "demo", "--template").stdout
+        template = here("show", "demo", "--template").stdout
         assert template == described["template"] + "\n" and "<|assistant|>" in template
 
     @pytest.mark.nightly

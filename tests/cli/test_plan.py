@@ -18,7 +18,7 @@ from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import ResourceError
 from wherry.runtime.load import memory
 
-from ..support.command import python, wherry
+from ..support.command import here, python, wherry
 from .test_commands import write_tokenizer
 
 TOLERANCE = 0.05
@@ -196,14 +196,14 @@ class TestFit:
 @pytest.mark.cpu
 class TestCommand:
     def test_table_and_json(self):
-        done = wherry("plan", "demo", "--context", "256", "--max-batch", "2")
+        done = here("plan", "demo", "--context", "256", "--max-batch", "2")
         assert (done.returncode, done.stderr) == (0, "")
         first, *rows = done.stdout.splitlines()
         assert first.endswith(": context of 256 tokens, of the model's 1,024")
         names = [row.split()[0] for row in rows]
         assert names == ["program", "weights", "a", "cache", "total", "free", "--context"]
         assert all(len(row) <= 100 for row in rows) and "it fits" in rows[5]
-        plan = json.loads(wherry("plan", "demo", "--json").stdout)
+        plan = json.loads(here("plan", "demo", "--json").stdout)
         assert plan["fits"] and plan["cache"] == plan["kv_tokens"] * plan["kv_per_token"]
         parts = ("program", "weights", "step", "cache")
         assert plan["total"] == sum(plan[part] for part in parts)

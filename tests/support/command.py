@@ -1,13 +1,18 @@
-"""Runs `wherry` as a person does: a process of its own."""
+"""Runs `wherry` as a person does, in a process of its own, or here."""
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
+
+from wherry.cli.group import run
 
 from .waiting import until
 
@@ -30,6 +35,22 @@ def wherry(*arguments: str, stdin: str = "", timeout: float = 300, **env: str):
         env=environment(**env),
         check=False,
     )
+
+
+def here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it in this process, for tests of what it says: the imports of a new one take seconds."""
+    out, err, code = io.StringIO(), io.StringIO(), None
+    with (
+        patch.object(sys, "argv", ["wherry", *arguments]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            run()
+        except SystemExit as e:
+            code = e.code
+    assert isinstance(code, int), code
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def python(script: str, *arguments: str, **env: str) -> str:
