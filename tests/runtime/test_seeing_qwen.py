@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from fastapi.testclient import TestClient
+from starlette.testclient import TestClient
 from tokenizers import AddedToken
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
