@@ -111,10 +111,10 @@ from wherry.runtime import serve
 serve("demo", port=8000, api_key="secret")
 """,
     "create_app": """
-from starlette.applications import Starlette
+from fastapi import FastAPI
 from wherry.runtime import create_app
 
-site = Starlette()
+site = FastAPI()
 site.mount("/llm", create_app(engine))  # POST /llm/v1/chat/completions
 """,
 }

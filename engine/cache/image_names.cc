@@ -4,19 +4,21 @@
 
 namespace wherry {
 
-int32_t ImageNames::name(const ImageDigest& digest, int64_t rows,
-                         std::shared_ptr<const ImageTile>& tile) {
-  const Key key{digest, rows};
-  auto match = known_.find(key);
+int32_t ImageNames::name(const TilePart& complete, std::shared_ptr<const ImageTile>& tile) {
+  Known& own = known(complete);
+  if (auto same = own.tile.lock()) {
+    tile = std::move(same);
+  } else {
+    own.tile = tile;
+  }
+  return own.name;
+}
+
+ImageNames::Known& ImageNames::known(const TilePart& part) {
+  auto match = known_.find(part);
   if (match != known_.end()) {
-    Known& known = match->second;
-    order_.splice(order_.end(), order_, known.place);
-    if (auto same = known.tile.lock()) {
-      tile = std::move(same);
-    } else {
-      known.tile = tile;
-    }
-    return known.name;
+    order_.splice(order_.end(), order_, match->second.place);
+    return match->second;
   }
   if (last_ == INT32_MIN + 1) {
     throw Error(WHERRY_INTERNAL,
@@ -26,9 +28,8 @@ int32_t ImageNames::name(const ImageDigest& digest, int64_t rows,
     known_.erase(order_.front());
     order_.pop_front();
   }
-  order_.push_back(key);
-  known_.emplace(key, Known{--last_, tile, std::prev(order_.end())});
-  return last_;
+  order_.push_back(part);
+  return known_.emplace(part, Known{--last_, {}, std::prev(order_.end())}).first->second;
 }
 
 }  // namespace wherry

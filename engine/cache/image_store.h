@@ -13,7 +13,8 @@
 namespace wherry {
 
 // Features of a tile are consecutive rows. A tile without room takes the place of those that were
-// used least recently. Tiles are called by their names (ImageNames).
+// used least recently. Tiles are called by their names (ImageNames), those of the
+// complete tile.
 class ImageStore {
  public:
   explicit ImageStore(int64_t rows) : rows_(rows) {}

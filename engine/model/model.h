@@ -33,6 +33,8 @@ struct Batch {
   // [n] rows of the session's image features that replace the embeddings of tokens, -1 for none; or
   // empty if no row has any.
   std::vector<int32_t> image_rows;
+  // [n, 3] and [n] for models that take them, else empty; see BatchShape.
+  std::vector<int32_t> rope_positions, last_visible;
   std::vector<PageTable> pages;         // one page table for each group
   std::vector<int32_t> slots;           // [r], slots of recurrent state
   std::vector<int32_t> source_lengths;  // [r], tokens that the encoder has read
@@ -52,17 +54,41 @@ struct Batch {
   std::vector<int32_t> chosen_from;
 };
 
+// What the batches of a model have besides the arrays that all have.
+struct BatchShape {
+  explicit BatchShape(const Metadata& metadata)
+      : groups(metadata.groups.size()),
+        rope_positions(metadata.takes("rope_positions")),
+        last_visible(metadata.takes("last_visible")) {}
+
+  // Adds what a row of text has; delta: what M-RoPE adds to its position.
+  void add_text(int64_t position, int64_t delta, Batch& batch) const {
+    const auto place = static_cast<int32_t>(position + delta);
+    if (rope_positions) batch.rope_positions.insert(batch.rope_positions.end(), 3, place);
+    if (last_visible) batch.last_visible.push_back(static_cast<int32_t>(position));
+  }
+
+  size_t groups;  // page tables
+  bool rope_positions, last_visible;
+};
+
 // A tile of an image, as the caller gives it.
 struct ImageTile {
-  std::vector<uint8_t> patches;    // [n, patch] levels, by channel, then row, then column
-  std::vector<float> levels;       // [3, 256] value of each level of each channel
-  std::vector<int32_t> positions;  // [n] rows of the tower's table of positions
+  int64_t n = 0;                        // patches
+  std::vector<uint8_t> patches;         // [n, patch] levels, by channel, then row, then column
+  std::vector<float> levels;            // [3, 256] value of each level of each channel
+  std::vector<int32_t> positions;       // [n, taps] rows of the tower's table of positions
+  std::vector<float> position_weights;  // [n, taps] their weights; empty if the tower takes none
+  std::vector<int32_t> coordinates;     // [n, 2] row and column; empty if the tower takes none
 };
 
 // What a model's tower takes and gives.
 struct TowerSpec {
   int64_t patch = 0;            // levels of a patch
   int64_t patches_per_row = 0;  // patches that give one row of image features
+  int64_t taps = 1;             // rows of the table that make a position; 0: it takes no positions
+  bool position_weights = false;  // whether it takes weights of these rows
+  bool coordinates = false;       // whether it takes coordinates of patches
 };
 
 // The results of a step, float32 [rows, columns]; valid as long as the pointer of Session::row.

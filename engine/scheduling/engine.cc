@@ -53,6 +53,7 @@ SchedulerLimits scheduler_limits(const EngineConfig& config, const Metadata& met
   limits.logit_rows = std::min<int64_t>(metadata.logit_rows, config.prefill_chunk);
   limits.max_drafts = config.max_drafts;
   limits.bidirectional = metadata.bidirectional;
+  limits.complete_images = metadata.takes("last_visible");
   return limits;
 }
 
@@ -68,7 +69,7 @@ std::unique_ptr<Drafter> drafter_of(std::shared_ptr<const Model> draft, const Me
                                     const EngineConfig& config) {
   if (!draft) {
     if (!metadata.has(Entry::kDraft)) return nullptr;
-    return std::make_unique<DraftBlock>(metadata.groups.size());
+    return std::make_unique<DraftBlock>(BatchShape(metadata));
   }
   const Metadata& its = draft->metadata();
   if (its.vocab_size != metadata.vocab_size) {
@@ -115,7 +116,8 @@ Engine::Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> 
       images_(config.image_rows),
       budget_(config.max_slowdown, config.max_step_seconds),
       stepper_(session_of(*model_, cache_, config),
-               drafter_of(std::move(draft), model_->metadata(), config), budget_, cache_.groups()),
+               drafter_of(std::move(draft), model_->metadata(), config), budget_,
+               BatchShape(model_->metadata())),
       disk_(disk_of(*model_, cache_, stepper_.session(), config)),
       scheduler_(scheduler_limits(config, model_->metadata()), cache_, images_, budget_,
                  disk_.get()) {
@@ -183,8 +185,7 @@ void Engine::add(uint64_t id, const int32_t* tokens, size_t n, const wherry_para
                                            model_->metadata().vocab_size, config_.context);
   check_prompt(tokens, n, params.embed != 0);
   check_request(*request);
-  check_images(params, n, *model_, config_.image_rows);
-  request->images = image_spans(params);
+  request->images = checked_images(params, n);
   request->times.added = now_seconds();
   Lock lock(mutex_);
   if (requests_.count(id) != 0) {
@@ -245,7 +246,7 @@ void Engine::clear_cache() {
   cache_.clear();
   std::set<int32_t> in_use;
   for (const auto& [id, request] : requests_) {
-    for (const ImageSpan& image : request->images) in_use.insert(image.name);
+    for (const ImageSpan& image : request->images) in_use.insert(image.tile_name);
   }
   images_.clear(in_use);
   stepper_.session().trim(cache_.free_pages(), images_.free_rows());

@@ -71,6 +71,7 @@ class Engine {
 
   void check_prompt(const int32_t* tokens, size_t n, bool embed) const;
   void check_request(const Request& request) const;
+  std::vector<ImageSpan> checked_images(const wherry_params& params, size_t prompt) const;
   void require_free(const char* call) const;  // throws WHERRY_BUSY if a thread steps the engine
 
   // The phases of a step. Functions with a Lock argument hold the lock on entry and on return.
@@ -141,6 +142,7 @@ class Engine {
   double last_ended_ = 0;    // time when the last step ended
   // True if the last step was one of the tower, for whose end no call has waited.
   bool after_see_ = false;
+  uint64_t seen_for_ = 0;  // user of the request whose image the tower has computed last
 
   Plan plan_;  // plan of the step in flight; the stepping thread changes it without the lock
   std::vector<uint64_t> finished_;  // ids of requests whose draft-model state must still be removed

@@ -253,7 +253,11 @@ void Engine::accept(StepResult& result, double seconds) {
   const bool sees = plan_.entry == Entry::kSee;
   const bool timed = plan_.entry == Entry::kForward && !after_see_;
   // A device computes an image until the step after it, whose time includes the image's.
-  if (sees || after_see_) budget_.record_image(seconds);
+  if (sees || after_see_) {
+    budget_.record_image(seconds);
+    if (sees) seen_for_ = plan_.entries[0].request->user;
+    queues_.waiting.charge(seen_for_, budget_.tokens_in(seconds));
+  }
   after_see_ = sees && stepper_.session().asynchronous();
   if (timed) budget_.record(work, seconds);
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
@@ -274,13 +278,6 @@ void Engine::accept_restore(Request& request) {
   stats_.disk_tokens += tokens;
   request.restored = 0;
   cache_.commit(request.sequence, request.span());
-}
-
-// The features stay if the request was aborted: other requests may have the same image.
-void Engine::accept_image(const PlannedRows& entry) {
-  images_.complete(entry.image->name);
-  ++stats_.images_encoded;
-  if (entry.request->aborted) finish_without_token(*entry.request, WHERRY_ABORTED);
 }
 
 void Engine::accept_entry(PlannedRows& entry, Outcome& outcome) {
@@ -357,7 +354,7 @@ void Engine::fail_step(const std::string& reason) {
   };
   for (PlannedRows& entry : plan_.entries) {
     if (entry.request == nullptr) continue;
-    if (entry.image != nullptr) images_.drop(entry.image->name);
+    if (entry.image != nullptr) images_.drop(entry.image->tile_name);
     fail(*std::exchange(entry.request, nullptr));
   }
   for (Request*& request : plan_.restores) {

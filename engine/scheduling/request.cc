@@ -39,6 +39,12 @@ bool Request::wants_row(int64_t position) const {
   return position + 1 == static_cast<int64_t>(tokens.size()) || wants_logprob_of(position + 1);
 }
 
+int64_t Request::results_of(int64_t rows) const {
+  int64_t results = 0;
+  for (int64_t i = 0; i < rows; ++i) results += wants_row(computed + i);
+  return results;
+}
+
 const ImageSpan* Request::image_from(int64_t position) const {
   auto match =
       std::upper_bound(images.begin(), images.end(), position,
@@ -51,13 +57,36 @@ const ImageSpan* Request::next_image() const {
   return image != nullptr && image->first <= computed ? image : nullptr;
 }
 
+std::array<int32_t, 3> Request::rope_position(int64_t position) const {
+  auto at = [](int64_t time, int64_t height, int64_t width) {
+    return std::array<int32_t, 3>{static_cast<int32_t>(time), static_cast<int32_t>(height),
+                                  static_cast<int32_t>(width)};
+  };
+  const ImageSpan* image = image_from(position);
+  if (image != nullptr && image->first <= position && image->grid_columns > 0) {
+    const int64_t begin = image->first + image->rope_delta, row = position - image->first;
+    return at(begin, begin + row / image->grid_columns, begin + row % image->grid_columns);
+  }
+  const int64_t text = position + (image != nullptr ? image->rope_delta : rope_delta());
+  return at(text, text, text);
+}
+
+int64_t Request::rope_delta() const { return images.empty() ? 0 : images.back().delta_after(); }
+
+int64_t Request::last_visible(int64_t position) const {
+  const ImageSpan* image = image_from(position);
+  return image != nullptr && image->first <= position ? image->end() - 1 : position;
+}
+
 int64_t Request::text_size() const { return images.empty() ? INT64_MAX : images[0].first; }
 
 void Request::name_images(ImageNames& names) {
   if (images.empty()) return;
   keys_ = tokens;
   for (ImageSpan& image : images) {
-    image.name = names.name(image.digest, image.rows, image.tile);
+    image.tile_name = names.name({image.digest, 0, image.features, 0, 0}, image.tile);
+    image.name = names.name(
+        {image.digest, image.first_feature, image.rows, image.grid_rows, image.grid_columns});
     std::fill_n(keys_.begin() + image.first, image.rows, image.name);
   }
 }

@@ -3,6 +3,7 @@
 #ifndef WHERRY_ENGINE_SCHEDULING_REQUEST_H_
 #define WHERRY_ENGINE_SCHEDULING_REQUEST_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -49,6 +50,7 @@ struct Request {
   }
   // Whether the pending row at this position needs a result row (logits).
   bool wants_row(int64_t position) const;
+  int64_t results_of(int64_t rows) const;  // result rows that the next `rows` rows need
 
   // Adds a token, sampled or given, to the output; returns WHERRY_RUNNING, WHERRY_STOP or
   // WHERRY_LENGTH.
@@ -63,6 +65,12 @@ struct Request {
   const ImageSpan* image_from(int64_t position) const;
   // Returns the image to which the next row belongs; null if it belongs to none.
   const ImageSpan* next_image() const;
+  // Returns the place of the row at this position on M-RoPE's axes: time, height and width.
+  std::array<int32_t, 3> rope_position(int64_t position) const;
+  int64_t rope_delta() const;  // what M-RoPE adds to the positions of output tokens: <= 0
+  // Returns the last position that the row at this one attends to, where the rows of an image
+  // attend to all of it.
+  int64_t last_visible(int64_t position) const;
   // Returns the number of tokens before the first image; those of all without images.
   int64_t text_size() const;
   // Gives the images their names. Call it before the prefix cache is used.

@@ -115,5 +115,27 @@ TEST(names_of_images_stand_in_the_place_of_their_tokens) {
   CHECK(request.image_from(11) == nullptr);
 }
 
+TEST(parts_of_a_tile_share_its_pixels) {
+  std::vector<int32_t> prompt{1};
+  FakeImages images;
+  images.append_parts(prompt, 2, 3, 1, 9);
+  images.append(prompt, 3, 1);
+  wherry_params params;
+  wherry_params_init(&params);
+  images.set(params);
+  Request request(1, prompt, params, 100, 100);
+  request.images = image_spans(params);
+  const std::vector<ImageSpan>& spans = request.images;
+  CHECK(spans[0].tile == spans[1].tile);
+  CHECK(spans[0].tile != spans[2].tile);
+  CHECK(spans[0].features == 6 && spans[1].first_feature == 3);
+  ImageNames names;
+  request.name_images(names);
+  CHECK(spans[0].tile == spans[1].tile);
+  CHECK_EQ(spans[0].tile_name, spans[1].tile_name);
+  CHECK(spans[0].name != spans[1].name);
+  CHECK(spans[2].tile_name != spans[0].tile_name && spans[2].tile_name == spans[2].name);
+}
+
 }  // namespace
 }  // namespace wherry

@@ -16,12 +16,6 @@ bool goes_before(const Request* a, const Request* b) {
   return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
 }
 
-int64_t results_of(const Request& request, int64_t rows) {
-  int64_t results = 0;
-  for (int64_t i = 0; i < rows; ++i) results += request.wants_row(request.computed + i);
-  return results;
-}
-
 int64_t source_size(const Request& request) { return static_cast<int64_t>(request.source.size()); }
 
 }  // namespace
@@ -34,7 +28,7 @@ Plan Scheduler::plan(RequestQueues& queues) {
   plan_.entry = last_;
   if (plan_.entry == Entry::kSee) {
     const PlannedRows entry = seeing(queues);
-    images_.place(entry.image->name, entry.image_first, entry.image->rows);
+    images_.place(entry.image->tile_name, entry.image_first, entry.image->features);
     plan_.entries.push_back(entry);
     prepared_ = StateChanges();
     return std::move(plan_);
@@ -47,7 +41,10 @@ Plan Scheduler::plan(RequestQueues& queues) {
   left.work = left.running;
   auto unfinished = static_cast<int64_t>(queues.active.size() + queues.waiting.size());
   left.prompts = std::min(unfinished, limits_.max_batch) - left.running.rows;
-  if (plan_.entry == Entry::kForward) plan_running(queues, left);
+  if (plan_.entry == Entry::kForward) {
+    left_out_ = limits_.complete_images && !left_out_ && leaves_out_running(queues, left);
+    if (!left_out_) plan_running(queues, left);
+  }
   plan_prompts(queues, left);
   plan_draft_tokens(left);
   // Keeps the state changes of an empty plan even if their request has ended: other requests use
@@ -118,7 +115,8 @@ Entry Scheduler::entry_of(const Request& request) const {
 
 // Chooses the kind of the step in round robin among those with requests. There is no step for an
 // image that has no room: the requests before it, whose images are in its place, have steps then.
-// There is none either while running requests have not had their share of the time.
+// There is none either while running requests have not had their share of the time, or after a step
+// that left them out.
 void Scheduler::choose_entry(const RequestQueues& queues) {
   bool there[kStepKinds] = {};
   for (const Request* request : queues.active) there[static_cast<int>(entry_of(*request))] = true;
@@ -128,7 +126,7 @@ void Scheduler::choose_entry(const RequestQueues& queues) {
       queues.active.begin(), queues.active.end(),
       [](const Request* request) { return request->state == RequestState::kRunning; });
   const auto prompts = static_cast<int64_t>(queues.active.size()) - running;
-  sees = sees && budget_.may_see(running, prompts);
+  sees = sees && budget_.may_see(running, prompts) && !(left_out_ && running > 0);
   int last = static_cast<int>(last_);
   for (int i = 1; i <= kStepKinds; ++i) {
     int next = (last + i) % kStepKinds;
@@ -314,11 +312,11 @@ int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
   if (cache_.recurrent()) rows = std::min(rows, snapshot_point(request) - request.computed);
   rows = rows_with_images(request, rows);
   rows = budget_.prompt_rows(left.running, left.work, left.prompts, request.computed, rows);
-  while (rows > 0 && results_of(request, rows) > left.results) --rows;
+  while (rows > 0 && request.results_of(rows) > left.results) --rows;
   // A chunk ends with a whole page, where a preempted request can resume.
   int64_t rest = (request.computed + rows) % cache_.page_size();
   if (cache_.recurrent() && rows < request.pending() && rest < rows) rows -= rest;
-  return rows;
+  return limits_.complete_images ? rows_of_complete_images(request, rows, left) : rows;
 }
 
 void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
@@ -339,7 +337,7 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
     if (!encodes) plan_.entries.back().image_rows = use_images(*request, rows);
     left.work.add(encodes ? 0 : request->computed, rows);
     left.rows -= rows;
-    if (!encodes) left.results -= results_of(*request, rows);
+    if (!encodes) left.results -= request->results_of(rows);
   }
 }
 
@@ -382,82 +380,6 @@ void Scheduler::plan_draft_tokens(Left& left) {
     left.rows -= draft_tokens;
     left.results -= draft_tokens;
   }
-}
-
-// ---- filling the batch ----
-
-namespace {
-
-void add_sequence(const PlannedRows& entry, bool encode, size_t s, Batch& batch) {
-  const Request& request = *entry.request;
-  auto add = [&](int64_t position, int32_t token) {
-    batch.tokens.push_back(token);
-    batch.positions.push_back(static_cast<int32_t>(position));
-    batch.sequences.push_back(static_cast<int32_t>(s));
-    batch.adapters.push_back(request.space.adapter);
-  };
-  if (entry.chosen_from >= 0) {
-    add(static_cast<int64_t>(request.tokens.size()), 0);
-    batch.chosen_from.push_back(entry.chosen_from);
-  } else {
-    for (int64_t i = 0; i < entry.rows; ++i) {
-      int64_t position = encode ? i : request.computed + i;
-      auto at = static_cast<size_t>(position);
-      add(position, encode ? request.source[at] : request.tokens[at]);
-    }
-  }
-  if (!entry.image_rows.empty()) {
-    batch.image_rows.resize(batch.tokens.size() - entry.image_rows.size(), -1);
-    batch.image_rows.insert(batch.image_rows.end(), entry.image_rows.begin(),
-                            entry.image_rows.end());
-  }
-  int64_t next = request.computed + entry.rows;
-  for (int32_t token : entry.draft_tokens) add(next++, token);
-  batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
-  batch.slots.push_back(std::max(request.sequence.slot, 0));
-  batch.source_lengths.push_back(static_cast<int32_t>(request.source.size()));
-  for (size_t g = 0; g < batch.pages.size(); ++g) {
-    PageTable& table = batch.pages[g];
-    const std::vector<int32_t>& pages = request.sequence.pages[g];
-    table.ids.insert(table.ids.end(), pages.begin(), pages.end());
-    table.indptr.push_back(static_cast<int32_t>(table.ids.size()));
-  }
-}
-
-// Adds the entry's rows that need results to the batch; returns how many there are.
-int64_t add_results(const PlannedRows& entry, Batch& batch) {
-  const Request& request = *entry.request;
-  auto before = static_cast<int64_t>(batch.logit_rows.size());
-  int32_t row = batch.query_indptr[batch.query_indptr.size() - 2];
-  if (entry.chosen_from >= 0) {
-    batch.logit_rows.push_back(row);
-    return 1;
-  }
-  for (int64_t i = 0; i < entry.rows; ++i, ++row) {
-    if (request.wants_row(request.computed + i)) batch.logit_rows.push_back(row);
-  }
-  for (size_t i = 0; i < entry.draft_tokens.size(); ++i) batch.logit_rows.push_back(row++);
-  return static_cast<int64_t>(batch.logit_rows.size()) - before;
-}
-
-}  // namespace
-
-Batch make_batch(Plan& plan, size_t groups) {
-  Batch batch;
-  batch.query_indptr.push_back(0);
-  batch.pages.resize(groups);
-  for (PageTable& table : batch.pages) table.indptr.push_back(0);
-  const bool encode = plan.entry == Entry::kEncode;
-  for (size_t s = 0; s < plan.entries.size(); ++s) {
-    add_sequence(plan.entries[s], encode, s, batch);
-    if (!encode) plan.entries[s].results = add_results(plan.entries[s], batch);
-  }
-  if (!batch.image_rows.empty()) batch.image_rows.resize(batch.tokens.size(), -1);
-  // Chunks inside prompts need no results, but the kernels require at least one result row.
-  if (batch.logit_rows.empty()) {
-    batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
-  }
-  return batch;
 }
 
 }  // namespace wherry

@@ -72,6 +72,9 @@ struct SchedulerLimits {
   int64_t logit_rows = 0;      // upper bound on the result rows of one step
   int64_t max_drafts = 0;      // draft tokens of a request that sets no number
   bool bidirectional = false;  // true if one step must compute a whole sequence
+  // True if one step must compute all rows of an image that are not in the cache, because they
+  // attend to each other.
+  bool complete_images = false;
 };
 
 // Plans steps of continuous batching. Running requests have a row in every step, the older ones
@@ -116,6 +119,8 @@ class Scheduler {
   const ImageSpan* image_to_see(const Request& request) const;
   PlannedRows seeing(const RequestQueues& queues) const;
   int64_t rows_with_images(const Request& request, int64_t rows) const;
+  int64_t rows_of_complete_images(const Request& request, int64_t rows, const Left& left) const;
+  bool leaves_out_running(const RequestQueues& queues, const Left& left) const;
   std::vector<int32_t> use_images(const Request& request, int64_t rows);
   bool belongs(const Request& request) const;
   void admit(RequestQueues& queues, bool may_preempt, StateChanges& changes);
@@ -145,11 +150,12 @@ class Scheduler {
   Plan plan_;
   StateChanges prepared_;  // state changes of requests admitted since the last plan
   Entry last_ = Entry::kForward;
+  bool left_out_ = false;  // whether the last step of kForward left out running requests
   uint64_t preemptions_ = 0;
 };
 
 // Builds the batch of a plan that has its draft tokens, and sets each entry's `results`.
-Batch make_batch(Plan& plan, size_t groups);
+Batch make_batch(Plan& plan, const BatchShape& shape);
 
 }  // namespace wherry
 

@@ -40,7 +40,7 @@ struct Fixture {
   }
 
   Plan plan() { return scheduler.plan(queues); }
-  Batch batch(Plan& plan) { return make_batch(plan, cache.groups()); }
+  Batch batch(Plan& plan) { return make_batch(plan, BatchShape(metadata())); }
   // Does what the engine does after a step: counts computed tokens and appends outputs.
   void accept(const Plan& plan) {
     for (const PlannedRows& entry : plan.entries) {
@@ -117,6 +117,7 @@ TEST(the_rows_of_images_in_a_mixed_batch) {
   request.images.resize(2);
   request.images[0].first = 1, request.images[0].rows = 3;
   request.images[1].first = 6, request.images[1].rows = 2;
+  for (ImageSpan& image : request.images) image.features = image.rows;
   ImageNames names;
   request.images[1].digest[0] = 1;
   request.name_images(names);
@@ -129,7 +130,7 @@ TEST(the_rows_of_images_in_a_mixed_batch) {
   CHECK_EQ(plan.entries.size(), 1u);
   CHECK(plan.entries[0].image == &request.images[0]);
   CHECK_EQ(plan.entries[0].image_first, 0);
-  f.images.complete(request.images[0].name);
+  f.images.complete(request.images[0].tile_name);
   f.rows_cost_nothing();
   plan = f.plan();  // the image, and the text before the next one
   CHECK(plan.entry == Entry::kForward);
@@ -139,7 +140,7 @@ TEST(the_rows_of_images_in_a_mixed_batch) {
   f.accept(plan);
   plan = f.plan();
   CHECK(plan.entry == Entry::kSee);
-  f.images.complete(request.images[1].name);
+  f.images.complete(request.images[1].tile_name);
   f.finish(text);
   plan = f.plan();
   CHECK((f.batch(plan).image_rows == Ints{3, 4, -1}));

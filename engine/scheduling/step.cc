@@ -28,11 +28,8 @@ std::string current_reason() {
 }
 
 Stepper::Stepper(std::unique_ptr<Session> session, std::unique_ptr<Drafter> drafter,
-                 StepBudget& budget, size_t groups)
-    : session_(std::move(session)),
-      drafter_(std::move(drafter)),
-      budget_(budget),
-      groups_(groups) {}
+                 StepBudget& budget, const BatchShape& shape)
+    : session_(std::move(session)), drafter_(std::move(drafter)), budget_(budget), shape_(shape) {}
 
 void Stepper::launch(Plan& plan) {
   apply(plan.changes);
@@ -44,7 +41,7 @@ void Stepper::launch(Plan& plan) {
     draft(plan);
     save_states(plan);
   }
-  Batch batch = make_batch(plan, groups_);
+  Batch batch = make_batch(plan, shape_);
   if (plan.entry == Entry::kForward) request_candidates(plan, batch);
   plan.launched = now_seconds();
   session_->launch(batch, plan.entry);
@@ -98,7 +95,7 @@ void Stepper::save_states(const Plan& plan) {
 }
 
 // Proposes draft tokens: those that the mask forces, else those of prompt lookup, the draft model
-// or the block of multi-token prediction. The last two read tokens alone, so they propose none for
+// or the block of multi-token prediction. A draft model reads tokens alone, so it proposes none for
 // requests with images.
 void Stepper::draft(Plan& plan) {
   std::vector<PlannedRows*> open;
@@ -112,21 +109,26 @@ void Stepper::draft(Plan& plan) {
         entry.draft_tokens =
             request.lookup.propose(request.tokens, request.prompt_size, entry.most_drafts);
       }
-      const bool text = request.images.empty();
-      if (entry.draft_tokens.empty() && entry.most_drafts > 0 && text) open.push_back(&entry);
+      const bool reads = drafter_ && (request.images.empty() || drafter_->reads_images());
+      if (entry.draft_tokens.empty() && entry.most_drafts > 0 && reads) open.push_back(&entry);
     } catch (...) {
       entry.error = current_reason();
     }
   }
-  if (drafter_ && !open.empty()) run_drafter(open);
+  if (!open.empty()) run_drafter(open);
 }
 
 void Stepper::run_drafter(std::vector<PlannedRows*>& entries) {
   std::vector<DraftJob> jobs;
   for (PlannedRows* entry : entries) {
     Request& request = *entry->request;
-    jobs.push_back(
-        {request.id, request.sampling(), request.space, request.sequence, entry->most_drafts, {}});
+    jobs.push_back({request.id,
+                    request.sampling(),
+                    request.space,
+                    request.sequence,
+                    request.rope_delta(),
+                    entry->most_drafts,
+                    {}});
   }
   drafter_->propose(jobs, *session_);
   for (size_t i = 0; i < jobs.size(); ++i)

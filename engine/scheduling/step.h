@@ -48,7 +48,7 @@ std::string current_reason();
 class Stepper {
  public:
   Stepper(std::unique_ptr<Session> session, std::unique_ptr<Drafter> drafter, StepBudget& budget,
-          size_t groups);
+          const BatchShape& shape);
 
   // Proposes the plan's draft tokens, launches its step, and fills grammar masks while the device
   // computes. Sets the plan's times, and the `error` of entries that fail alone.
@@ -84,7 +84,7 @@ class Stepper {
   const std::unique_ptr<Drafter> drafter_;
   RowSampler sampler_;
   StepBudget& budget_;
-  const size_t groups_;
+  const BatchShape shape_;
   DiskTier* disk_ = nullptr;
   double mask_seconds_ = 0;
 };

@@ -57,6 +57,13 @@ bool StepBudget::may_see(int64_t running, int64_t prompts) const {
   return image_seconds_ <= part * seconds_since_image_;
 }
 
+int64_t StepBudget::tokens_in(double seconds) const {
+  StepWork one;
+  one.add(0, 1);
+  const double step = time_.predict(one);
+  return step > 0 ? static_cast<int64_t>(seconds / step) : 0;
+}
+
 double StepBudget::margin() const {
   return std::min(kMostMargin, std::max(kMargin, 1 - kDeviations * time_.deviation()));
 }

@@ -37,6 +37,9 @@ class StepBudget {
   // last one, steps of running requests took their share of the time, by the same rule as prompts.
   bool may_see(int64_t running, int64_t prompts) const;
 
+  // Returns the tokens that a request could have got in this time, alone; 0 if that is not known.
+  int64_t tokens_in(double seconds) const;
+
   // Records the seconds of one draft-model step.
   void record_draft(double seconds);
 

@@ -318,5 +318,14 @@ TEST(images_are_computed_without_any_slowdown) {
   CHECK(budget.may_see(4, 1));
 }
 
+TEST(the_time_of_others_in_tokens) {
+  StepBudget budget(2);
+  CHECK_EQ(budget.tokens_in(1), 0);  // not known
+  StepWork one;
+  one.add(0, 1);
+  for (int i = 0; i < 3; ++i) budget.record(one, 0.010);
+  CHECK_EQ(budget.tokens_in(0.105), 10);
+}
+
 }  // namespace
 }  // namespace wherry

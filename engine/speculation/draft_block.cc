@@ -33,7 +33,7 @@ void DraftBlock::propose(std::vector<DraftJob>& jobs, Session& session) {
 Batch DraftBlock::batch_of(const std::vector<DraftJob*>& open, const Session& session) const {
   Batch batch;
   batch.query_indptr.push_back(0);
-  batch.pages.resize(groups_);
+  batch.pages.resize(shape_.groups);
   for (PageTable& table : batch.pages) table.indptr.push_back(0);
   for (const DraftJob* job : open) {
     const std::vector<int32_t>& drafted = job->draft_tokens;
@@ -41,6 +41,7 @@ Batch DraftBlock::batch_of(const std::vector<DraftJob*>& open, const Session& se
     const size_t size = job->input.tokens.size() + drafted.size();
     batch.tokens.push_back(drafted.empty() ? job->input.tokens.back() : drafted.back());
     batch.positions.push_back(static_cast<int32_t>(size) - 1);
+    shape_.add_text(batch.positions.back(), job->rope_delta, batch);
     batch.sequences.push_back(row);
     batch.adapters.push_back(job->space.adapter);
     batch.query_indptr.push_back(row + 1);
@@ -51,7 +52,7 @@ Batch DraftBlock::batch_of(const std::vector<DraftJob*>& open, const Session& se
     if (session.max_candidates() > 0) {
       batch.scales.push_back(CandidateSampler::scale(job->input, false, session.max_candidates()));
     }
-    for (size_t g = 0; g < groups_; ++g) {
+    for (size_t g = 0; g < shape_.groups; ++g) {
       const std::vector<int32_t>& pages = job->sequence.pages[g];
       batch.pages[g].ids.insert(batch.pages[g].ids.end(), pages.begin(), pages.end());
       batch.pages[g].indptr.push_back(static_cast<int32_t>(batch.pages[g].ids.size()));

@@ -17,16 +17,18 @@ namespace wherry {
 
 class DraftBlock : public Drafter {
  public:
-  explicit DraftBlock(size_t groups) : groups_(groups) {}
+  explicit DraftBlock(const BatchShape& shape) : shape_(shape) {}
 
   void propose(std::vector<DraftJob>& jobs, Session& session) override;
+  // The block's part of image rows is in the pages, as that of other rows.
+  bool reads_images() const override { return true; }
   void remove(uint64_t) override {}
   void clear() override {}
 
  private:
   Batch batch_of(const std::vector<DraftJob*>& open, const Session& session) const;
 
-  const size_t groups_;
+  const BatchShape shape_;
   RowSampler sampler_;
 };
 

@@ -10,6 +10,7 @@ namespace wherry {
 DraftModel::DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& config,
                        int64_t context)
     : model_(std::move(model)),
+      shape_(model_->metadata()),
       context_(std::min(context, model_->metadata().context)),
       max_rows_(std::min(config.chunk, model_->metadata().prefill_chunk)),
       max_sequences_(std::min(config.sequences, model_->metadata().max_batch)),
@@ -84,6 +85,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
       size_t position = computed + static_cast<size_t>(i);
       batch.tokens.push_back(turn.text[position]);
       batch.positions.push_back(static_cast<int32_t>(position));
+      shape_.add_text(batch.positions.back(), 0, batch);
       batch.sequences.push_back(static_cast<int32_t>(s));
       batch.adapters.push_back(0);
     }

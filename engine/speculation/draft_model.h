@@ -20,6 +20,7 @@ class DraftModel : public Drafter {
   DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& config, int64_t context);
 
   void propose(std::vector<DraftJob>& jobs, Session& session) override;
+  bool reads_images() const override { return false; }
   void remove(uint64_t id) override;
   void clear() override;
 
@@ -42,6 +43,7 @@ class DraftModel : public Drafter {
   void take_results(std::vector<Turn>& turns, const Rows& logits);
 
   const std::shared_ptr<const Model> model_;
+  const BatchShape shape_;
   const int64_t context_, max_rows_, max_sequences_;
   KvCache cache_;
   const std::unique_ptr<Session> session_;

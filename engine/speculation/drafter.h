@@ -17,6 +17,7 @@ struct DraftJob {
   const SamplingInput input;  // tokens so far, and sampling parameters
   const PrefixSpace& space;
   const SequenceState& sequence;      // pages of the model, for the newest token and `most` more
+  int64_t rope_delta;                 // what M-RoPE adds to positions after the prompt
   int64_t most;                       // upper bound on the number of draft tokens
   std::vector<int32_t> draft_tokens;  // the proposed draft tokens, set by propose()
 
@@ -36,6 +37,9 @@ class Drafter {
   // token as the model will: greedily, or with the request's own generator, so that equal logits
   // give the same token. session: that of the model, with no step in flight.
   virtual void propose(std::vector<DraftJob>& jobs, Session& session) = 0;
+
+  // Whether requests with images can have draft tokens.
+  virtual bool reads_images() const = 0;
 
   virtual void remove(uint64_t id) = 0;  // frees a request's state; call it when it has ended
   virtual void clear() = 0;

@@ -14,9 +14,11 @@ constexpr int64_t kStep = 64;
 
 int64_t aligned(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
 
-ffi::Tensor part(const ffi::Tensor& tensor, int64_t begin, int64_t n) {
-  const int64_t stride = 1;
-  return tensor.as_strided(ffi::ShapeView(&n, 1), ffi::ShapeView(&stride, 1), begin);
+// Returns the elements from `begin` on as a tensor [n], or [n / columns, columns].
+ffi::Tensor part(const ffi::Tensor& tensor, int64_t begin, int64_t n, int64_t columns) {
+  const int64_t shape[] = {columns > 1 ? n / columns : n, columns}, strides[] = {columns, 1};
+  const size_t axes = columns > 1 ? 2 : 1;
+  return tensor.as_strided(ffi::ShapeView(shape, axes), ffi::ShapeView(strides, axes), begin);
 }
 
 }  // namespace
@@ -47,7 +49,9 @@ const std::vector<ffi::Tensor>& StepArrays::fill(const Batch& batch) {
 
 void StepArrays::fill_apart(const Batch& batch) {
   for (size_t i = 0; i < fields_.size(); ++i) {
-    views_.push_back(apart_[i].view(fields_[i].of(batch)));
+    const ffi::Tensor view = apart_[i].view(fields_[i].of(batch));
+    const int64_t columns = fields_[i].columns;
+    views_.push_back(columns > 1 ? part(view, 0, view.size(0), columns) : view);
   }
 }
 
@@ -67,7 +71,8 @@ void StepArrays::fill_together(const Batch& batch) {
   }
   ffi::Tensor joined = together_->view(joined_);
   for (size_t i = 0; i < fields_.size(); ++i) {
-    views_.push_back(part(joined, begins[i], static_cast<int64_t>(fields_[i].of(batch).size())));
+    const auto n = static_cast<int64_t>(fields_[i].of(batch).size());
+    views_.push_back(part(joined, begins[i], n, fields_[i].columns));
   }
 }
 
@@ -91,6 +96,11 @@ void StepArrays::add(const std::string& name, const SessionLimits& limits) {
                        n});
     return;
   }
+  if (name == "rope_positions") {
+    fields_.push_back({[](const Batch& b) -> Values { return b.rope_positions; }, 3 * n, 3});
+    return;
+  }
+  if (name == "last_visible") return plain(&Batch::last_visible, n);
   if (name == "image_features") return;  // no array of the batch, but a tensor of the session
   if (name == "slots") return plain(&Batch::slots, r);
   if (name == "source_lengths") return plain(&Batch::source_lengths, r);

@@ -34,6 +34,7 @@ class StepArrays {
   struct Field {
     std::function<Values(const Batch&)> of;
     int64_t capacity;
+    int64_t columns = 1;  // of an array with two axes
   };
 
   void add(const std::string& name, const SessionLimits& limits);

@@ -15,7 +15,7 @@ constexpr int64_t kChannels = 3, kLevels = 256;
 
 // Returns the values of a tile's levels, float32 [n, patch] on the host.
 ffi::Tensor values_of(const ImageTile& tile, int64_t patch) {
-  const auto n = static_cast<int64_t>(tile.positions.size());
+  const int64_t n = tile.n;
   ffi::Tensor values = allocate_host({n, patch}, kFloats);
   auto* to = static_cast<float*>(values.data_ptr());
   const uint8_t* from = tile.patches.data();
@@ -26,10 +26,29 @@ ffi::Tensor values_of(const ImageTile& tile, int64_t patch) {
   return values;
 }
 
-ffi::Tensor int32s(const std::vector<int32_t>& values, DLDevice device) {
-  ffi::Tensor host = allocate_host({static_cast<int64_t>(values.size())}, kInts);
-  std::copy(values.begin(), values.end(), static_cast<int32_t*>(host.data_ptr()));
-  return to_device(host, device);
+template <typename T>
+ffi::Tensor array_of(const std::vector<T>& values, const std::vector<int64_t>& shape,
+                     DLDataType dtype) {
+  ffi::Tensor host = allocate_host(shape, dtype);
+  std::copy(values.begin(), values.end(), static_cast<T*>(host.data_ptr()));
+  return host;
+}
+
+// Returns an input of the tower for a tile, on the host.
+ffi::Tensor input_of(const std::string& name, const ImageTile& tile, const Metadata& metadata) {
+  const int64_t n = tile.n;
+  const std::vector<int64_t> tapped{n, metadata.position_taps};
+  if (name == "patches") return values_of(tile, metadata.patch);
+  if (name == "positions") {
+    const bool weighted = metadata.takes("position_weights");
+    return array_of(tile.positions, weighted ? tapped : std::vector<int64_t>{n}, kInts);
+  }
+  if (name == "position_weights") return array_of(tile.position_weights, tapped, kFloats);
+  if (name == "coordinates") return array_of(tile.coordinates, {n, 2}, kInts);
+  if (name == "sequences") {
+    return array_of(std::vector<int32_t>(static_cast<size_t>(n)), {n}, kInts);
+  }
+  return array_of(std::vector<int32_t>{0, static_cast<int32_t>(n)}, {2}, kInts);  // query_indptr
 }
 
 }  // namespace
@@ -62,19 +81,18 @@ OpenedLibrary& Tower::open() {
 ffi::Tensor Tower::run(const ImageTile& tile) {
   const VmShared& shared = *library_->shared;
   const Metadata& metadata = shared.metadata;
-  const auto n = static_cast<int64_t>(tile.positions.size());
   configure_kernel_threads(shared.threads);
-  const ffi::Tensor patches = to_device(values_of(tile, metadata.patch), shared.device);
-  const ffi::Tensor positions = int32s(tile.positions, shared.device);
-  const ffi::Tensor sequences = int32s(std::vector<int32_t>(tile.positions.size()), shared.device);
-  const ffi::Tensor indptr = int32s({0, static_cast<int32_t>(n)}, shared.device);
-  std::vector<ffi::AnyView> arguments{patches, positions, sequences, indptr};
+  std::vector<ffi::Tensor> inputs;
+  for (const std::string& name : metadata.inputs) {
+    inputs.push_back(to_device(input_of(name, tile, metadata), shared.device));
+  }
+  std::vector<ffi::AnyView> arguments(inputs.begin(), inputs.end());
   arguments.insert(arguments.end(), shared.params.begin(), shared.params.end());
   ffi::Any result;
   see_->CallPacked(arguments.data(), static_cast<int32_t>(arguments.size()), &result);
   auto features = std::move(result).cast<ffi::Tensor>();
   const std::string expected =
-      describe(kFloats, {n / metadata.patches_per_row, metadata.image_features});
+      describe(kFloats, {tile.n / metadata.patches_per_row, metadata.image_features});
   const std::string has = describe(features.dtype(), shape_of(features));
   if (has != expected || !features.IsContiguous()) {
     throw Error(WHERRY_INCOMPATIBLE, concat("see returned ", has, ", not ", expected));

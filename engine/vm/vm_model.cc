@@ -31,7 +31,8 @@ class VmModel : public Model {
                   concat("the tower gives rows of ", tower.image_features, " elements, ", text.name,
                          " takes ", text.image_features));
     }
-    return {tower.patch, tower.patches_per_row};
+    return {tower.patch, tower.patches_per_row, tower.takes("positions") ? tower.position_taps : 0,
+            tower.takes("position_weights"), tower.takes("coordinates")};
   }
   std::unique_ptr<Session> open(const SessionLimits& limits) const override {
     return open_vm_session(shared_, limits);

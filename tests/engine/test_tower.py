@@ -16,8 +16,9 @@ from . import tiny_library, tiny_vision
 
 pytestmark = pytest.mark.cpu
 ROOT = Path(__file__).parents[2]
-PROMPT = [3, 1, 0, 0, 0, 0, 0, 7, 2]  # five tokens of an image from the third one on
-FIRST, ROWS = 2, 5
+PROMPT = [3, 1, 0, 0, 0, 0, 0, 0, 7, 2]  # six tokens of an image from the third one on
+FIRST, GRID = 2, (2, 3)
+ROWS, DELTA = 6, 3 - 6  # what follows the image continues after its longer side
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,9 @@ class Picture:
         rng = np.random.default_rng(seed)
         n = ROWS * tiny_vision.PATCHES_PER_ROW
         self.patches = rng.integers(0, 256, (n, tiny_vision.PATCH)).astype("uint8")
-        self.positions = np.arange(n, dtype="int32")[::-1].copy()
+        self.positions = rng.integers(0, 9, (n, tiny_vision.TAPS)).astype("int32")
+        self.weights = rng.integers(-2, 3, (n, tiny_vision.TAPS)).astype("float32")
+        self.coordinates = rng.integers(0, 5, (n, 2)).astype("int32")
         self.levels = (np.arange(256)[None, :] - np.arange(3)[:, None]).astype("float32")
         self.record = Image(
             first=FIRST,
@@ -60,6 +63,11 @@ class Picture:
             patch_bytes=tiny_vision.PATCH,
             levels=self.levels.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
             positions=self.positions.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)),
+            taps=tiny_vision.TAPS,
+            position_weights=self.weights.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
+            coordinates=self.coordinates.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)),
+            grid_rows=GRID[0],
+            grid_columns=GRID[1],
         )
         self.record.digest[31] = seed
 
@@ -69,13 +77,17 @@ class Picture:
     def expected(self, values, n):
         channel = np.arange(tiny_vision.PATCH) // (tiny_vision.PATCH // 3)
         pixels = self.patches - channel.astype("float32")
-        rows = tiny_vision.features(values, pixels, self.positions)
-        kept = list(PROMPT)
-        kept[FIRST : FIRST + ROWS] = rows.sum(axis=1).astype(int).tolist()
-        return tiny_vision.greedy(values, kept, n)
+        places = self.positions, self.weights, self.coordinates
+        rows = tiny_vision.features(values, pixels, *places).sum(axis=1).astype(int)
+        kept = [token + 7 * DELTA for token in PROMPT]
+        kept[:FIRST] = PROMPT[:FIRST]
+        for i, row in enumerate(rows.tolist()):
+            height, width = divmod(i, GRID[1])
+            kept[FIRST + i] = row + 2 * height + 4 * width - 7 * i + 5 * (ROWS - 1 - i)
+        return tiny_vision.greedy(values, kept, n, DELTA)
 
 
-@pytest.mark.parametrize("chunk", [3, 256])
+@pytest.mark.parametrize("chunk", [7, 256])
 @pytest.mark.parametrize("packed", [True, False])
 def test_tokens(core, libraries, weights, tmp_path, chunk, packed):
     folder, values = weights
