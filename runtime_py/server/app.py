@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from starlette.applications import Starlette
-from starlette.middleware.cors import CORSMiddleware
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 from typing_extensions import Unpack
 
 from ..async_engine import AsyncMLCEngine
@@ -25,7 +25,7 @@ from .endpoints.responses.conversations import Conversations
 from .endpoints.responses.memory import Memory
 from .endpoints.responses.paths import Responses
 from .endpoints.responses.socket import Sockets
-from .endpoints.routes import Group, OneMethod
+from .endpoints.routes import Group
 from .endpoints.status import Status
 from .endpoints.tokenizing import Tokenizing
 from .endpoints.vectors import Vectors
@@ -54,7 +54,7 @@ EXPOSED = [IGNORED_HEADER, ADAPTED_HEADER, REQUEST_ID, "Retry-After", *_LIMITS]
 
 def create_app(
     engine: MLCEngine | AsyncMLCEngine | Models, **options: Unpack[AppOptions]
-) -> Starlette:
+) -> FastAPI:
     """Build the server's application; it does not own the engine.
 
     Args:
@@ -76,7 +76,7 @@ def create_app(
         keys = KeyRing(chosen["api_key"], Path(keys) if keys else None)
     models, life = Permitted(served), Life()
     status = Status(models, life, chosen["stuck_seconds"])
-    app = Starlette()
+    app = FastAPI(title="Wherry", openapi_url=None)
     app.state.life, app.state.status = life, status
     server_errors.install(app)
     app.add_middleware(
@@ -121,7 +121,7 @@ def _protocols(pipeline: Pipeline, memory: Memory) -> list[Group]:
     ]
 
 
-def _allow_pages(app: Starlette, origins: Sequence[str]) -> None:
+def _allow_pages(app: FastAPI, origins: Sequence[str]) -> None:
     app.add_middleware(
         CORSMiddleware,
         allow_origins=list(origins),
@@ -134,11 +134,12 @@ def _allow_pages(app: Starlette, origins: Sequence[str]) -> None:
 
 
 def _add_routes(
-    app: Starlette, status: Status, document: OpenApi, groups: Sequence[Group]
+    app: FastAPI, status: Status, document: OpenApi, groups: Sequence[Group]
 ) -> set[str]:
     """Add all routes to the application; return their paths."""
     routes = {place: handler for group in groups for place, handler in group.routes().items()}
-    app.routes.extend(OneMethod(*place, handler) for place, handler in routes.items())
+    for (method, path), handler in routes.items():
+        app.add_api_route(path, handler, methods=[method])
     document.describe(routes)
     status.endpoints = [f"{method} {path}" for method, path in routes]
     return {path for _, path in routes}

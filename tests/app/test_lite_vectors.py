@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from wherry.runtime import MLCEngine
 from wherry.runtime.server.app import create_app

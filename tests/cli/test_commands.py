@@ -176,7 +176,7 @@ for name in sys.argv[2:]:
         cli.main([*sys.argv[1].split(), name], standalone_mode=False)
     except UsageError as e:
         print(e, end="\\0")
-slow = {"tvm", "numpy", "huggingface_hub", "rich", "pydantic", "starlette"} & set(sys.modules)
+slow = {"tvm", "numpy", "huggingface_hub", "rich", "pydantic", "fastapi"} & set(sys.modules)
 assert not slow, slow
 """
 

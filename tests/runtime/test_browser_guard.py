@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from wherry.runtime import MLCEngine, create_app
 

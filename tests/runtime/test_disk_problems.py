@@ -6,7 +6,7 @@ import logging
 import time
 from itertools import chain, repeat
 
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.core.interface import CoreStats

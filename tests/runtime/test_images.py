@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import openai
 import pytest
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 from transformers.models.smolvlm.processing_smolvlm import get_image_prompt_string
 
 from wherry.runtime import MLCEngine, RequestError, create_app

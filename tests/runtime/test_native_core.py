@@ -58,7 +58,7 @@ print(json.dumps({
     "outputs": [outputs[i] for i in range(len(prompts))],
     "chat": answer.choices[0].message.content, "seeds": seeds, "bias": ignored, "errors": errors,
     "free": stats.pages_free == stats.pages_total, "finished": stats.finished,
-    "loaded": [m for m in ("tvm", "tvm_ffi", "torch", "starlette") if m in sys.modules],
+    "loaded": [m for m in ("tvm", "tvm_ffi", "torch", "fastapi") if m in sys.modules],
 }))
 """
 

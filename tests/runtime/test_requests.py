@@ -7,7 +7,7 @@ import json
 import time
 
 import pytest
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from wherry.runtime import MLCEngine, RequestError, create_app
 from wherry.runtime.host.request import checked

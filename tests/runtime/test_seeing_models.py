@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 from tokenizers import AddedToken
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from starlette.testclient import TestClient as AnyClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.errors import UsageError
 from wherry.runtime import AsyncMLCEngine, MLCEngine, create_app, serve

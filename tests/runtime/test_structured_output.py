@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from wherry.errors import UsageError
 from wherry.runtime import MLCEngine, RequestError, create_app

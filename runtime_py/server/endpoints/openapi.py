@@ -1,4 +1,7 @@
-"""Writes the document of GET /openapi.json from the descriptions of the handlers."""
+"""Writes the document of GET /openapi.json from the descriptions of the handlers.
+
+FastAPI's own generator cannot see the bodies that handlers parse themselves.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from starlette.applications import Starlette
+from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -113,7 +113,7 @@ def response(error: BaseException, path: str = "") -> JSONResponse:
     return JSONResponse(content, known.status_code, headers=dict(known.headers or {}))
 
 
-def install(app: Starlette) -> None:
+def install(app: FastAPI) -> None:
     """Let `app` and its routes write all errors in the shapes of their protocols."""
 
     async def handle(request: Request, error: Exception) -> JSONResponse:

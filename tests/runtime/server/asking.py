@@ -6,7 +6,7 @@ import json
 import urllib.error
 import urllib.request
 
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 HI = {"messages": [{"role": "user", "content": "the cat"}]}
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from starlette.testclient import TestClient as AnyClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.runtime import MLCEngine, create_app
 

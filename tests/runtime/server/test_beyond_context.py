@@ -6,7 +6,7 @@ The table of docs/server.md.
 from __future__ import annotations
 
 import pytest
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from wherry.runtime import MLCEngine, create_app
 

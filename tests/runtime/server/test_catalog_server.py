@@ -7,7 +7,7 @@ import time
 
 import openai
 import pytest
-from starlette.testclient import TestClient as AnyClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.errors import ModelError, ResourceError
 from wherry.runtime import create_app

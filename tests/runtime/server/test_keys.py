@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from wherry.errors import UsageError
 from wherry.runtime import MLCEngine, create_app

@@ -9,7 +9,7 @@ import urllib.request
 from datetime import datetime
 
 import pytest
-from starlette.testclient import TestClient as AnyClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.core.host_abi import open_host

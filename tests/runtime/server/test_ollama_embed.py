@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient as AnyClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.core.interface import Event, Finish

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from starlette.testclient import TestClient as AnyClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.errors import ModelError
 from wherry.runtime import MLCEngine, create_app

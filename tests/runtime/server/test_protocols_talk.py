@@ -6,9 +6,9 @@ import json
 
 import openai
 import pytest
+from fastapi.testclient import TestClient as AnyClient
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
-from starlette.testclient import TestClient as AnyClient
 
 from wherry.runtime import MLCEngine, create_app
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from starlette.testclient import TestClient as AnyClient
+from fastapi.testclient import TestClient as AnyClient
 
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.text.tokenizer import Tokenizer

