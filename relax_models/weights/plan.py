@@ -182,8 +182,9 @@ class _Planner:
                     return _Recipe([fused]) if fused else self.stack(rule.sources, name, stars)
             elif isinstance(rule, Unpack):
                 if (stars := match(rule.param, name)) is not None:
-                    if renamed(self.rules, source := fill(rule.source, stars)) in self.tensors:
-                        return _Recipe([source])
+                    stacked = fill(rule.source, stars)
+                    if renamed(self.rules, stacked) in self.tensors:
+                        return _Recipe([stacked])
                     return self.stack(rule.each, name, stars)
             elif isinstance(rule, Transpose):
                 if (source := counterpart(rule.param, rule.source, name)) is not None:
