@@ -10,8 +10,9 @@ from .package import SHOTS, run
 
 
 @pytest.mark.browser
-def test_it_shows_each_text_once_and_is_there_for_everybody(compiled, chromium):
+@pytest.mark.parametrize("name", ["server_page", "server_images"])
+def test_it_shows_each_text_once_and_is_there_for_everybody(name, compiled, chromium):
     SHOTS.mkdir(parents=True, exist_ok=True)
-    test = compiled / "test" / "page" / "server_page.test.js"
+    test = compiled / "test" / "page" / f"{name}.test.js"
     env = {"WHERRY_PAGE": str(FILE), "WHERRY_POLICY": Page().policy, "WHERRY_SHOTS": str(SHOTS)}
     run("node", "--test", str(test), **env, CHROMIUM=chromium)
