@@ -21,7 +21,8 @@ from wherry.hub import download, names
 from wherry.models.arch import Shape
 from wherry.quant.mix import Mix
 from wherry.quant.plan import to_json as own_to_json
-from wherry.quant.scheme import Encoder
+from wherry.quant.scheme import Encoder, Scheme, floats_of
+from wherry.targets.target import TargetPreset
 
 from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
 from .api import name_of
@@ -30,12 +31,12 @@ from .checkpoint.kept import KeptSchemes
 from .choices import ArtifactArguments, ArtifactSpec
 from .draft_head import joined
 from .encoding import Encoding, encoding_of, read_plan
-from .library.build import build_library
-from .library.export import ProgramTraits, exact_parameters, export, parameters
-from .library.memory import declared
+from .library.build import Deployment, build_library
+from .library.export import ProgramTraits, exact_parameters, export, export_tower, parameters
+from .library.memory import declared, of_tower
 from .load import Described, describe
 from .model_folder import model_folder
-from .towers import on_target
+from .towers import DescribedTower, on_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,11 +153,32 @@ def _forecast(model: str, folder: ModelFolder, choice: ArtifactSpec) -> Forecast
             max(library.workspace for library in planned),
             program,
             deployment.page_size,
+            _memory_of(tower, scheme, preset, deployment) if tower else None,
         ),
         stored=sum(tensor.nbytes for tensor in tensors),
         parameters=sum(map(prod, (*shapes.values(), *of_tower.values()))),
         plan=own_to_json(encoding.own),
         shapes=shapes,
+    )
+
+
+def _memory_of(
+    tower: DescribedTower, scheme: Scheme, preset: TargetPreset, deployment: Deployment
+) -> dict[str, int]:
+    """Return the bytes that a model's tower adds to a run."""
+    program = export_tower(
+        tower.tower,
+        tower.config,
+        floats_of(scheme),
+        dtype=preset.dtype,
+        traits=ProgramTraits(most_bytes=preset.binding_bytes),
+    )
+    levels = (preset, *preset.variants)
+    planned = [build_library(program, level, deployment, None) for level in levels]
+    return of_tower(
+        [library.metadata["params"] for library in planned],
+        max(library.workspace for library in planned),
+        tower.shape.features,
     )
 
 

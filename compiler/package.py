@@ -38,7 +38,7 @@ from .checkpoint.folder import ModelFolder
 from .library import web_llm
 from .library.build import Deployment
 from .library.export import ProgramTraits, export, export_tower, reads_source
-from .library.memory import declared
+from .library.memory import declared, of_tower
 from .library.variants import Libraries, build_libraries
 from .load import Described
 from .towers import DescribedTower, on_target
@@ -139,7 +139,13 @@ def package(
             quantization=compilation.label,
             target=built.target,
             deployment=deployment.record(target, described.config.longest),
-            memory=declared(built.params, built.workspace, program, deployment.page_size),
+            memory=declared(
+                built.params,
+                built.workspace,
+                program,
+                deployment.page_size,
+                of_tower(seeing.params, seeing.workspace, program.features) if seeing else None,
+            ),
             capabilities=_capabilities(described, tower=tower is not None),
             library=built.files[0].name,
             files=files,

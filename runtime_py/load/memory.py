@@ -62,7 +62,7 @@ class Declared(relief.ModelFacts, Protocol):
 
     @property
     def memory(self) -> Mapping[str, int]:
-        """Return the bytes of the weights, of one token's KV cache, and of a step."""
+        """Return the bytes of the weights, of one token's KV cache, of a step, and of images."""
 
     @property
     def capabilities(self) -> Sequence[str]:
@@ -99,6 +99,7 @@ def kv_tokens(
     if there.free is None:
         return tokens if there.largest is not None else None
     fixed = _fixed(models, config.get("max_batch", 1)) + _spare(manifest, config, draft)
+    fixed += of_images(manifest, config["context"])
     left = _pages_of(there.free - fixed, there.share, per_token)
     if left < PAGE:
         raise ResourceError(
@@ -135,7 +136,7 @@ def require(context: int, manifest: Declared, there: Room, draft: Declared | Non
         return
     models = [manifest] if draft is None else [manifest, draft]
     per_token = sum(map(_per_token, models))
-    fixed = _fixed(models, 1)
+    fixed = _fixed(models, 1) + of_images(manifest, context)
     more = relief.of_a_context(manifest, draft=draft is not None)
     raise ResourceError(
         f"A context of {context:,} tokens takes {_mb(per_token * context)}, and {_mb(fixed)} for "
@@ -163,6 +164,16 @@ def recurrent(model: Declared, sequences: int, tokens: int) -> int:
         return 0
     snapshots = int(model.memory.get("kv_per_token", 0) * tokens * SNAPSHOT_SHARE)
     return slot * (sequences + FEW_SNAPSHOTS) + snapshots
+
+
+# rows of image features that the core keeps, unless it is told otherwise (engine/config/config.cc)
+IMAGE_ROWS = 8192
+
+
+def of_images(model: Declared, context: int) -> int:
+    """Return the bytes of a model's tower, and of the image features that stay in memory."""
+    rows = min(context, IMAGE_ROWS)
+    return model.memory.get("tower", 0) + model.memory.get("image_row", 0) * rows
 
 
 def _fixed(models: list[Declared], sequences: int) -> int:

@@ -37,6 +37,18 @@ def test_a_share_of_what_is_left_otherwise():
     assert memory.kv_tokens(MANIFEST, CONFIG, Room(3_000_000, share=0.9)) == 1800 // 16 * 16
 
 
+def test_the_tower_and_features_of_images_count():
+    seeing = model(memory=MEMORY | {"tower": 500_000, "image_row": 1000})
+    assert memory.of_images(seeing, 512) == 1_012_000
+    assert memory.of_images(seeing, 100_000) == 500_000 + 8192 * 1000
+    assert memory.kv_tokens(seeing, CONFIG, Room(3_000_000)) == 988 // 2 // 16 * 16
+    with pytest.raises(ResourceError, match=r"needs 2\.0 MB for weights and a step"):
+        memory.kv_tokens(seeing, CONFIG, Room(2_000_000))
+    with pytest.raises(ResourceError, match=r"and 2\.0 MB for weights and a step"):
+        memory.require(512, seeing, Room(2_100_000))
+    assert memory.of_images(MANIFEST, 512) == 0
+
+
 def test_too_little_says_the_numbers():
     with pytest.raises(ResourceError, match=r"needs 1\.0 MB .* 1\.0 MB are free on this machine"):
         memory.kv_tokens(MANIFEST, CONFIG, Room(1_000_100))

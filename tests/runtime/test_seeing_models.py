@@ -14,6 +14,9 @@ from fastapi.testclient import TestClient
 from tokenizers import AddedToken
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
+from wherry.artifact.manifest import read_manifest
+from wherry.compiler.choices import Limits
+from wherry.compiler.forecast import described_folder, forecast
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.caller import Caller
 
@@ -142,3 +145,15 @@ def test_text_alone(engine):
     assert engine.stats().images_encoded == 0
     answered(engine, messages_of([picture(64, 64)]))
     assert answered(engine, said)[0] == first
+
+
+def test_a_plan_counts_the_tower_and_features(folder):
+    manifest = read_manifest(compiled(folder))
+    limits = Limits(max_batch=256, prefill_chunk=256)
+    choices = {"quant": "q0f32", "target": "cpu", "kv_dtype": "float32", "limits": limits}
+    with described_folder(str(folder)) as described:
+        planned = forecast(str(folder), described, **choices).memory
+    assert planned == manifest.memory
+    assert planned["image_row"] == 4 * COMMON["hidden_size"]
+    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    assert 4 * 48 * 48 < planned["tower"] < stored + 10**7

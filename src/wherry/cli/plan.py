@@ -52,6 +52,7 @@ def lines(needs: planned.Needs) -> list[str]:
         ("a step", needs.step, f"{needs.prefill_chunk} tokens of prompts, {batch} answers"),
         ("cache", needs.cache, cache + share),
         *([("state", needs.state, f"of {batch} sequences, and snapshots")] if needs.state else []),
+        *([("images", needs.images, "the tower, and features of images")] if needs.images else []),
         ("total", needs.total, ""),
         ("free", needs.free, f"on {needs.where}{_verdict(needs)}"),
     ]

@@ -46,6 +46,7 @@ class Needs:
     free: int | None
     where: str
     state: int = 0  # of recurrent layers, with snapshots
+    images: int = 0  # of the model's tower, and of the features of images
 
     @property
     def cache(self) -> int:
@@ -55,7 +56,8 @@ class Needs:
     @property
     def total(self) -> int:
         """Return the peak memory in bytes."""
-        return (self.program or 0) + self.weights + self.step + self.cache + self.state
+        model = self.weights + self.step + self.cache + self.state + self.images
+        return (self.program or 0) + model
 
     def record(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -131,6 +133,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         state=sum(
             memory.recurrent(m.declared, config["max_batch"], config["kv_tokens"]) for m in models
         ),
+        images=memory.of_images(facts.declared, config["context"]),
     )
     return needs, problem
 
