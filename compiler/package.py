@@ -163,6 +163,7 @@ def _build_tower(
     program = export_tower(
         tower.tower,
         tower.config,
+        tower.shape,
         floats_of(compilation.scheme),
         dtype=target.dtype,
         traits=ProgramTraits(most_bytes=target.binding_bytes),

@@ -37,7 +37,7 @@ class DescribedTower:
     @property
     def shape(self) -> TowerShape:
         """Return the tower's sizes."""
-        return self.tower.shape(self.config)
+        return self.tower.bounded(self.config, self.tower.shape(self.config), self.processor)
 
     def parameters(self) -> dict[str, Shape]:
         """Return names and shapes of the tower's parameters."""
@@ -84,7 +84,11 @@ class DescribedTower:
     def record(self) -> bytes:
         """Return the content of wherry-vision.json."""
         settings = self.tower.settings(self.config_json, self.config)
-        content = {"model_type": self.tower.name, **settings, "processor": dict(self.processor)}
+        kind = self.tower.kind or self.tower.name
+        processor = {**self.processor, **settings.pop("processor", {})}
+        content = {"model_type": kind, **settings, "processor": processor}
+        if self.shape.taps > 1:
+            content["position_taps"] = self.shape.taps
         return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
 
 
@@ -97,14 +101,18 @@ def on_target(tower: DescribedTower | None, target: TargetPreset) -> DescribedTo
 
 
 @cache
-def towers() -> dict[str, Tower]:
-    """Return every `model_type` whose images are read, with its tower."""
+def towers() -> dict[str, tuple[Tower, ...]]:
+    """Return every `model_type` whose images are read, with its towers."""
     (folder,) = wherry.models.towers.__path__
     names = sorted(p.stem for p in Path(folder).glob("*.py") if "\nTOWER = " in p.read_text())
     known: Iterable[Tower] = (
         importlib.import_module(f"wherry.models.towers.{name}").TOWER for name in names
     )
-    return {name: tower for tower in known for name in (tower.name, *tower.aliases)}
+    by_type: dict[str, tuple[Tower, ...]] = {}
+    for tower in known:
+        for name in (tower.name, *tower.aliases):
+            by_type[name] = (*by_type.get(name, ()), tower)
+    return by_type
 
 
 def tower_of(path: Path, config: Mapping[str, Any], hidden_size: int) -> DescribedTower | None:
@@ -118,9 +126,10 @@ def tower_of(path: Path, config: Mapping[str, Any], hidden_size: int) -> Describ
     Raises:
         ModelError: a configuration that is not supported.
     """
-    tower = towers().get(str(config.get("model_type")))
-    if tower is None:
+    fitting = [t for t in towers().get(str(config.get("model_type")), ()) if t.fits(config)]
+    if not fitting:
         return None
+    (tower,) = fitting
     processor = _processor(path)
     if processor is None:
         return None

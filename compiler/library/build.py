@@ -219,7 +219,7 @@ def _metadata(program: ExportedProgram, deployment: Deployment) -> dict[str, Any
         sizes = {"patch": tower.patch, "patches_per_row": tower.patches_per_row}
         if tower.taps > 1:
             sizes["position_taps"] = tower.taps
-        if "coordinates" in tower.inputs:  # tiles differ in size
+        if tower.taps > 1 or "coordinates" in tower.inputs:  # tiles differ in size
             sizes["tile_patches"] = tower.tile_patches
         return {**common, **sizes, FEATURES: tower.features, "groups": [], "state": []}
     state = [

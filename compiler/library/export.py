@@ -44,7 +44,11 @@ SOURCES = {"source_lengths": "rs"}  # of models that read a source, before the l
 # features after them.
 FEATURES = "image_features"
 # Of those whose configuration has them in `image_inputs`, after "image_rows": the columns of each.
-IMAGES = {"image_rows": (), "rope_positions": (3,)}
+IMAGES: Mapping[str, tuple[int, ...]] = {
+    "image_rows": (),
+    "rope_positions": (3,),
+    "last_visible": (),
+}
 # Inputs of a tower that are not int32.
 FLOATS = ("patches", "position_weights")
 
@@ -243,13 +247,14 @@ def export(
 def export_tower(
     tower: Tower,
     config: Any,
+    shape: TowerShape,
     scheme: Scheme,
     *,
     dtype: str,
     traits: ProgramTraits = ProgramTraits(),
 ) -> ExportedProgram:
     """Export a vision tower, whose entry is "see"; arguments as of `export`."""
-    shape, entries = tower.shape(config), ("see",)
+    entries = ("see",)
     arrays = {
         name: spec.Tensor(list(shape.sizes(name)), "float32" if name in FLOATS else "int32")
         for name in shape.inputs

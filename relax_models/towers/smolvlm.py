@@ -12,10 +12,11 @@ from typing import Any
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from wherry.errors import ModelError, shown
+from wherry.errors import ModelError
 
 from ..config import read_config
 from ..weights.rules import rename
+from .settings import part_of, positive, with_defaults
 from .siglip import Siglip, SiglipConfig, weights
 from .tower import Patches, Tower, TowerShape
 
@@ -30,7 +31,7 @@ class SmolVlmConfig:
 
     def problems(self) -> Iterator[str]:
         """Yield contradictions between fields."""
-        if self.scale_factor < 1 or self.vision.side % self.scale_factor:
+        if self.vision.side % self.scale_factor:
             yield (
                 f"scale_factor: {self.scale_factor} does not divide the {self.vision.side} "
                 "patches of a side"
@@ -62,14 +63,10 @@ class _Vision(nn.Module):
 
 
 def _read(config: Mapping[str, Any], hidden_size: int) -> SmolVlmConfig:
-    vision = config.get("vision_config") or {}
-    if not isinstance(vision, Mapping):
-        raise ModelError(f"config.json: vision_config is {shown(vision)}, not an object")
-    scale = config.get("scale_factor", 2)
-    if type(scale) is not int:
-        raise ModelError(f"config.json: scale_factor is {shown(scale)}, not a whole number")
     own = SmolVlmConfig(
-        vision=read_config(SiglipConfig, vision), scale_factor=scale, hidden_size=hidden_size
+        vision=read_config(SiglipConfig, part_of(config, "vision_config")),
+        scale_factor=positive(config, "scale_factor", 2),
+        hidden_size=hidden_size,
     )
     for problem in own.problems():
         raise ModelError(f"config.json: {problem}")
@@ -101,11 +98,6 @@ _PROCESSOR: Mapping[str, Any] = {
 }
 
 
-def _processor(given: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: given[name] for name in _PROCESSOR if given.get(name) is not None}
-    return {**_PROCESSOR, **known}
-
-
 def _settings(config: Mapping[str, Any], cfg: SmolVlmConfig) -> dict[str, Any]:
     return {
         "vision_config": {"image_size": cfg.vision.image_size, "patch_size": cfg.vision.patch_size},
@@ -122,7 +114,7 @@ TOWER = Tower(
     read=_read,
     model=SmolVlm,
     shape=_shape,
-    processor=_processor,
+    processor=with_defaults(_PROCESSOR),
     settings=_settings,
     sources=("model.vision_model.", "model.connector."),
     weights=(

@@ -59,16 +59,20 @@ class Tower:
     Attributes:
         name: Hugging Face's `model_type`, and the name of the file.
         aliases: other values of `model_type` that mean the same, with the same fields.
+        kind: what `wherry-vision.json` calls the image processor; "": `name`.
+        fits: returns whether a complete config.json has this tower, where a `model_type` may have
+            one of several.
         read: makes a configuration of the complete config.json and the text model's width.
         model: makes the `nn.Module` of a configuration: `see(Patches) -> float32 [f, d]`; its
             parameters begin with "vision.".
         shape: returns the sizes of a configuration's tower.
+        bounded: returns the sizes for the tiles that an image processor's settings allow.
         sources: first parts of the names of the checkpoint's tensors.
         weights: the weight map from the checkpoint's tensors to parameters.
         processor: returns the settings of the image processor with the defaults of
             transformers, from those of the folder. Those without effect are left out.
         settings: returns what else `wherry-vision.json` says, from the complete config.json and
-            the configuration.
+            the configuration; "processor" has settings in the place of the folder's.
     """
 
     name: str
@@ -80,3 +84,8 @@ class Tower:
     processor: Callable[[Mapping[str, Any]], dict[str, Any]]
     settings: Callable[[Mapping[str, Any], Any], dict[str, Any]]
     aliases: tuple[str, ...] = ()
+    kind: str = ""
+    fits: Callable[[Mapping[str, Any]], bool] = lambda _config: True
+    bounded: Callable[[Any, TowerShape, Mapping[str, Any]], TowerShape] = lambda _, shape, _given: (
+        shape
+    )
