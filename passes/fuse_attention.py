@@ -11,8 +11,9 @@ has a "qkv_attention", which computes qkv too, it replaces the linear that compu
 
     pages, o = qkv_attention(x, norm, W, table, query_indptr, pages)
 
-The rows' positions on the axes of M-RoPE follow `query_indptr`, if the spec has axes. The weights
-of the norms of q and k, two inputs, go before the pages; if the kernel says `joined`,
+The rows' positions on the axes of M-RoPE follow `query_indptr`, if the spec has axes, and then the
+last positions that rows attend to, if it has those. The weights of the norms of q and k, two
+inputs, go before the pages; if the kernel says `joined`,
 they are one parameter of two rows.
 """
 
@@ -88,6 +89,7 @@ class _Rewriter(PyExprMutator):
     def _fused(self, call: relax.Call, rope: relax.Call, spec: dict[str, Any]) -> relax.Expr | None:
         qkv, positions, sequences, page_indptr, page_ids, *more, pages = rope.args[1].fields
         query_indptr = call.args[1].fields[3]
+        bounds = call.args[1].fields[6:7] if spec.get("last_visible") else []
         floats = {"qkv_dtype": str(qkv.ty.dtype), "out_dtype": str(call.ty_args[0].dtype)}
         spec = self._spec(rope) | spec | floats
         axes, norms = (more[:1], more[1:]) if spec.get("axes") else ([], more)
@@ -100,7 +102,7 @@ class _Rewriter(PyExprMutator):
         table = self._table(arrays, {"page_size": int(pages.ty.shape[3])}, sizes)
         if table is None:
             return None
-        tail = [table, query_indptr, *axes, *norms, pages]
+        tail = [table, query_indptr, *axes, *bounds, *norms, pages]
         linear = self._linear_of(qkv)
         if linear is not None:
             joint_spec = {"attention": spec, "linear": self._spec(linear)}

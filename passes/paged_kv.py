@@ -9,10 +9,11 @@
 
 Runs first in the attach phase. Each group of layers gets a page table, each layer that owns a cache
 a tensor of pages, updated in place; a layer that shares a cache reads its owner's (`kv_cache.py`).
-The rows' positions on the axes of M-RoPE follow the page table of `rope_append`; weights of the
-norms of q and k go before its pages, sinks and biases before those of `attention`. A layer's
-cross-attention reads the tensor of the arguments, which another entry has filled. Pages of hidden
-states (`models/drafts/mtp.py`) are written and read likewise.
+The rows' positions on the axes of M-RoPE follow the page table of `rope_append`, the last ones that
+rows attend to that of `attention`; weights of the norms of q and k go before the former's pages,
+sinks and biases before the latter's. A layer's cross-attention reads the tensor of the arguments,
+which another entry has filled. Pages of hidden states (`models/drafts/mtp.py`) are written and read
+likewise.
 
 In a module of several entries, an entry whose first use of the cache is `kept_hidden` starts with
 the tensors of the arguments; the other entries' updates are not in its past.
@@ -142,6 +143,7 @@ class _Rewriter(PyExprMutator):
         shape = _shape(call)
         _, qkv, positions, sequences, query_indptr, *weights = call.args[1].fields
         axes, weights = (weights[:1], weights[1:]) if shape.axes else ([], weights)
+        bounds, weights = (weights[:1], weights[1:]) if shape.last_visible else ([], weights)
         norms, extras = (
             (weights[:2], weights[2:]) if shape.qk_norm_eps is not None else ([], weights)
         )
@@ -156,7 +158,7 @@ class _Rewriter(PyExprMutator):
             return relax.op.reshape(q, call.ty.shape)
         rows = [q, positions, sequences, query_indptr, *table]
         var = self.builder_.add_func(attention(spec, qkv.ty.dtype), "attention")
-        args = [*rows, *extras, self.pages[shape.cache]]
+        args = [*rows, *bounds, *extras, self.pages[shape.cache]]
         out = self.builder_.emit(relax.call_tir(var, args, out_ty=q.ty))
         return relax.op.reshape(out, call.ty.shape)
 
@@ -238,4 +240,5 @@ def specs(
         slopes=shape.slopes,
         reach=shape.reach,
         sinks=sinks,
+        last_visible=shape.last_visible,
     )

@@ -66,6 +66,11 @@ class Batch:
         """Return each row's positions on the axes of M-RoPE, int32 [n, 3]; None: it has one."""
         return None
 
+    @property
+    def last_visible(self) -> Tensor | None:
+        """Return the last position that each row attends to, int32 [n]; None: its own."""
+        return None
+
     def with_images(self, x: Tensor) -> Tensor:
         """Return token embeddings x [n, d]; in the rows of images, features of them."""
         return x
@@ -86,6 +91,7 @@ class WithImages(Batch):
     image_rows: Tensor  # [n], row of `image_features` in the place of a token's; -1: none
     image_features: Tensor  # float32 [f, d * (1 + k)]
     rope_positions: Tensor | None = None
+    last_visible: Tensor | None = None
 
     def with_images(self, x: Tensor) -> Tensor:
         """Return token embeddings x [n, d]; in the rows of images, features of them."""
@@ -233,6 +239,9 @@ def attention(
         shape = replace(shape, axes=())
     elif shape.axes:
         rows.append(batch.rope_positions)
+    if batch.last_visible is not None:
+        shape = replace(shape, last_visible=True)
+        rows.append(batch.last_visible)
     out = Tensor.placeholder([qkv.shape[0], shape.heads * shape.head_dim], qkv.dtype)
     extras = [x for x in (sinks, bias) if x is not None]
     args = [shape.to_json(), *rows, *(qk_norm or ()), *extras]

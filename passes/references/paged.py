@@ -346,11 +346,11 @@ def _without(func: tirx.PrimFunc, *unused: int) -> tirx.PrimFunc:
 def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Return the PrimFunc of causal attention of each row over its sequence's cache.
 
-    (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids, sinks float32 [h]
-    and biases float32 [h, reach + 1] if there are any, pages page_dtype [pages, *page_shape]) ->
-    dtype [n, h, e]
+    (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids, last_visible if
+    the spec has it, sinks float32 [h] and biases float32 [h, reach + 1] if there are any, pages
+    page_dtype [pages, *page_shape]) -> dtype [n, h, e]
 
-    `AttentionSpec` explains windows, sinks, biases and scales.
+    `AttentionSpec` explains windows, sinks, biases, scales and `last_visible`.
     """
     h, g, e = spec.heads, spec.kv_heads, spec.head_dim
     page, page_size, stored = spec.page_shape, spec.page_size, spec.page_dtype
@@ -360,6 +360,10 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
     slopes, sloped = list(spec.slopes), bool(spec.slopes)
     farthest, biased = spec.reach or 0, spec.reach is not None
 
+    def last(positions: tirx.Buffer, visible: tirx.Buffer, i: tirx.PrimExpr) -> tirx.PrimExpr:
+        """Return the last position that row i attends to."""
+        return visible[i] if spec.last_visible else positions[i]
+
     @script.prim_func(s_tir=True, private=True)
     def func(
         q: T.handle,
@@ -368,6 +372,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
         query_indptr: T.handle,
         page_indptr: T.handle,
         page_ids: T.handle,
+        last_visible: T.handle,
         sinks: T.Buffer((h,), "float32"),
         bias: T.Buffer((h, farthest + 1), "float32"),
         pages: T.handle,
@@ -380,6 +385,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
         T.match_buffer(query_indptr, (r1,), "int32")
         PTR = T.match_buffer(page_indptr, (r2,), "int32")
         IDS = T.match_buffer(page_ids, (p,), "int32")
+        VISIBLE = T.match_buffer(last_visible, (n,), "int32")
         PAGES = T.match_buffer(pages, (all_pages, *page), stored)
         OUT = T.match_buffer(out, (n, h, e), dtype)
         for i, head in T.grid(n, h):
@@ -396,7 +402,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 for k in T.serial(e):
                     acc[k] = T.float32(0)
                 first = T.max(POS[i] + 1 - reach, 0)
-                for after in T.serial(POS[i] + 1 - first):
+                for after in T.serial(last(POS, VISIBLE, i) + 1 - first):
                     t = first + after
                     state[2] = T.float32(0)
                     for k in T.serial(e):
@@ -428,5 +434,6 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 for k in T.serial(e):
                     OUT[i, head, k] = T.Cast(dtype, acc[k] / state[1])
 
-    unused = [i for i, given in ((6, has_sinks), (7, biased)) if not given]
+    optional = ((6, spec.last_visible), (7, has_sinks), (8, biased))
+    unused = [i for i, given in optional if not given]
     return tag(_without(func, *unused), "attention", spec)

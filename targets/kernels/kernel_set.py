@@ -121,8 +121,8 @@ class KernelSet(Protocol):
         """Return the PrimFunc of attention over the paged cache.
 
         (q [n, h, e], positions [n], sequences [n], query_indptr [r + 1], page_indptr [r + 1],
-        page_ids [p], sinks [h] and biases [h, reach + 1] if the spec has them, pages kv_dtype [P,
-        *page_shape], out [n, h, e])
+        page_ids [p], last_visible [n], sinks [h] and biases [h, reach + 1] if the spec has them,
+        pages kv_dtype [P, *page_shape], out [n, h, e])
         """
         ...
 

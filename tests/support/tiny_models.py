@@ -322,11 +322,13 @@ class Runner:
         images: dict[int, list[int]] | None = None,
         features: np.ndarray | None = None,
         rope_positions: dict[int, np.ndarray] | None = None,
+        last_visible: dict[int, np.ndarray] | None = None,
     ) -> dict[int, np.ndarray]:
         """Feed tokens to sequences, all in one batch; the results [tokens, ...] of each.
 
         Of a model that sees, `images` has the row of `features` [f, d] of each token, or -1, and
-        with M-RoPE `rope_positions` what is not three times the token's position, [tokens, 3].
+        with M-RoPE `rope_positions` what is not three times the token's position, [tokens, 3];
+        `last_visible` has the last position that each row attends to, if not its own.
         """
         size = self.metadata["page_size"]
         tokens, positions, owners, starts, slots, lengths = [], [], [], [0], [], []
@@ -367,16 +369,20 @@ class Runner:
             row for name, new in rows.items() for row in (images or {}).get(name, [-1] * len(new))
         ]
         by_axis = np.repeat(np.array(positions, np.int32)[:, None], 3, 1)
+        bounds = np.array(positions, np.int32)
         for number, name in enumerate(rows):
+            own = slice(starts[number], starts[number + 1])
             if rope_positions and name in rope_positions:
-                by_axis[starts[number] : starts[number + 1]] = rope_positions[name]
+                by_axis[own] = rope_positions[name]
+            if last_visible and name in last_visible:
+                bounds[own] = last_visible[name]
         optional = {"slots": slots, "source_lengths": lengths, "image_rows": image_rows}
-        optional["rope_positions"] = by_axis
-        before, seen, turned, behind_tables = (
+        optional |= {"rope_positions": by_axis, "last_visible": bounds}
+        before, seen, turned, bound, behind_tables = (
             [optional[name]] if name in self.metadata["inputs"] else []
-            for name in ("source_lengths", "image_rows", "rope_positions", "slots")
+            for name in ("source_lengths", "image_rows", "rope_positions", "last_visible", "slots")
         )
-        arrays = [tokens, positions, owners, starts, *before, *seen, *turned]
+        arrays = [tokens, positions, owners, starts, *before, *seen, *turned, *bound]
         arrays += [*tables, *behind_tables, logit_rows]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
         if size_of_feature := self.metadata.get("image_features"):

@@ -107,6 +107,7 @@ class Kernel:
         pages=90,
         kernels=KERNELS,
         out_dtype=None,
+        last_visible=False,
     ):
         self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
         self.v_norm, self.kv, self.out_dtype = v_norm, kv, out_dtype or dtype
@@ -133,6 +134,7 @@ class Kernel:
             v_norm=v_norm,
             kv=kv,
             planes=planes,
+            last_visible=last_visible,
         )
         self.width = spec.rope().qkv_heads
         self.spec = spec
@@ -142,11 +144,12 @@ class Kernel:
         self.norms = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
         self.pages = converted(rng.standard_normal((pages, planes, g, 16, e)), self.kv_dtype)
 
-    def __call__(self, qkv, batch, pages, most=MOST_SLOTS):
+    def __call__(self, qkv, batch, pages, most=MOST_SLOTS, last_visible=()):
         """(out, pages)."""
         out = np.full((len(qkv), self.h, self.e), np.nan, self.out_dtype)
-        by_axis = [by_axes(batch.positions)] if self.axes else []
-        inputs = [qkv, table_of(batch, most), batch.query_indptr, *by_axis, *self.norms]
+        more = [by_axes(batch.positions)] if self.axes else []
+        more += [last_visible] if self.spec.last_visible else []
+        inputs = [qkv, table_of(batch, most), batch.query_indptr, *more, *self.norms]
         inputs.append(as_words(pages))
         own = scratch(self.kernel, batch)
         own[1] = own[1][:most]

@@ -113,6 +113,7 @@ class AttentionShape(Record):
     # Whether K and V are appended and nothing attends: the result is the rotated Q. Another call of
     # the same layer, in another entry, attends to them.
     appends: bool = False
+    last_visible: bool = False  # as `AttentionSpec` has it
 
 
 def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
@@ -212,6 +213,11 @@ class AttentionSpec(Record):
     [h, reach + 1] is added to the scores: that of the key's distance before the row, or of `reach`,
     if the distance is larger (T5, https://arxiv.org/abs/1910.10683). `sinks` give each head one
     more score, sinks[head], whose weight has no value.
+
+    With `last_visible`, an argument int32 [n] of that name, row i attends to 0..last_visible[i],
+    of which a window takes those from positions[i] + 1 - window on. It is at least positions[i],
+    never less than that of the row before, and equal to positions[i] where a step has no other row
+    of the sequence. Images that see themselves from both sides need it (Gemma 3).
     """
 
     heads: int  # query heads h
@@ -227,9 +233,14 @@ class AttentionSpec(Record):
     planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
     words: bool = False  # whether integers are in words of four bytes, as on GPUs, not in bytes
     sinks: bool = False
+    last_visible: bool = False  # whether rows attend to some positions after their own
 
     def __post_init__(self) -> None:
         _check_cache(self)
+        if self.last_visible and (self.slopes or self.reach is not None):
+            raise ValueError(
+                "last_visible has no distance from a key to a row: no slopes, no reach"
+            )
         if self.slopes and len(self.slopes) != self.heads:
             raise ValueError(f"{len(self.slopes)} slopes found for {self.heads} query heads")
         if self.window is not None:
@@ -277,6 +288,7 @@ class PagedAttentionSpec(Record):
     qkv_dtype: FloatName = "float32"
     out_dtype: FloatName = "float32"
     sinks: bool = False
+    last_visible: bool = False
 
     def __post_init__(self) -> None:
         check_floats(self, "qkv_dtype", "out_dtype")
@@ -319,6 +331,7 @@ class PagedAttentionSpec(Record):
             planes=self.planes,
             words=self.words,
             sinks=self.sinks,
+            last_visible=self.last_visible,
         )
 
 

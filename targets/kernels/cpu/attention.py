@@ -61,6 +61,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
         ("query_indptr", ("r1",), "int32"),
         ("page_indptr", ("r1",), "int32"),
         ("page_ids", ("p",), "int32"),
+        *([("last_visible", ("n",), "int32")] if spec.last_visible else []),
         *([("sinks", (h,), "float32")] if spec.sinks else []),
         *([("bias", (h, spec.reach + 1), "float32")] if spec.reach else []),
         ("pages", ("count", *spec.page_shape), spec.page_dtype),
@@ -75,6 +76,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
             Pages=b["pages"],
             integers=Integers.of(spec),
             Bias=b.get("bias"),
+            LastVisible=b.get("last_visible"),
         )
         rows = (b["sequences"], b["query_indptr"], b["page_indptr"])
         emitter = _Emitter(spec, isa, cache, *rows, b["out"], b.get("sinks"))
@@ -162,8 +164,8 @@ class _Emitter:
                 total = Sums.alloc(self.shared, self.spec.head_dim)
                 with T.serial(self.shared) as s:
                     total.clear(s)
-                    last = self.cache.Position[i // g]
-                    begin = first_block(self.spec, last)
+                    last = self.cache.last(i // g)
+                    begin = first_block(self.spec, self.cache.Position[i // g])
                     with T.serial(last // BLOCK + 1 - begin) as after:
                         block = begin + after
                         total.add(s, sums, (i * blocks + block) * self.shared + s, self.isa)
@@ -261,7 +263,7 @@ class _Emitter:
                 rows=rows, heads=1, row=first, head=head, kv_head=kv_head, slot=0, stride=1
             )
             begin = v.let(first_block(self.spec, self.cache.Position[first]))
-            with T.serial(self.cache.Position[stop - 1] // BLOCK + 1 - begin) as after:
+            with T.serial(self.cache.last(stop - 1) // BLOCK + 1 - begin) as after:
                 tile.visit(sums, group, begin + after, table)
             with T.serial(self.shared) as s, T.serial(rows) as r:
                 slot = s * TILE_ROWS + r
@@ -275,7 +277,7 @@ class _Emitter:
         with T.serial(slots) as slot:
             sums.clear(slot)
         begin = v.let(first_block(self.spec, self.cache.Position[first]))
-        with T.serial(self.cache.Position[stop - 1] // BLOCK + 1 - begin) as after:
+        with T.serial(self.cache.last(stop - 1) // BLOCK + 1 - begin) as after:
             block = begin + after
 
             def tile(height: int, i: Any) -> None:
@@ -293,7 +295,7 @@ class _Emitter:
 
         All these rows are of one sequence.
         """
-        sees = self.cache.Position[row + (height - 1)] >= block * BLOCK
+        sees = self.cache.last(row + (height - 1)) >= block * BLOCK
         if self.spec.window is None:
             return sees
         return T.And(sees, first_block(self.spec, self.cache.Position[row]) <= block)

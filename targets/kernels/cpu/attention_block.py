@@ -195,6 +195,7 @@ def softmax(
         T.writes()
         row, head, slot = group.place(k)
         visible = v.let(cache.Position[row] + 1 - seen.first)
+        end = _end(cache, row, visible, seen)
         slope = _slope(spec, head)
         most = T.sblock_alloc_buffer((16,), "float32")
         T.buffer_store(most, v.splat(LOWEST, 16), [LANES])
@@ -208,7 +209,7 @@ def softmax(
                 score = v.fma(slope, _distance(visible, c), v.let(score), 16, isa.fma)
             if cache.Bias is not None:
                 score = score + _bias(spec, cache, head, visible, c)
-            tokens = _seen_by(visible, c, spec)
+            tokens = _seen_by(end, visible, c, spec)
             score = v.let(T.Select(tokens, score, v.splat(LOWEST, 16)))
             T.buffer_store(weights, score, [k, span])
             T.buffer_store(most, v.maximum(score, most[LANES]), [LANES])
@@ -236,7 +237,8 @@ def softmax(
             x = v.fma(weights[k, span], v.splat(factor, 16), top, 16, isa.fma)
             weight = v.exp2(x, 16, isa.fma)
             if guarded:
-                tokens = _seen_by(cache.Position[row] + 1 - seen.first, c, spec)
+                own = cache.Position[row] + 1 - seen.first
+                tokens = _seen_by(_end(cache, row, own, seen), own, c, spec)
                 weight = v.let(T.Select(tokens, weight, v.splat(0.0, 16)))
             T.buffer_store(weights, weight, [k, span])
             T.buffer_store(total, total[LANES] + weight, [LANES])
@@ -245,14 +247,21 @@ def softmax(
         T.buffer_store(sums.total, merged, [slot, LANES])
 
 
-def _seen_by(visible: Any, page: Any, spec: AttentionSpec) -> Any:
-    """Emit the mask of a page's 16 tokens that a row attends to: tokens before `visible`."""
+def _end(cache: Cache, row: Any, own: Any, seen: Span) -> Any:
+    """Emit the end of the tokens that a row attends to; `own`: that of the tokens up to itself."""
+    return own if cache.LastVisible is None else v.let(cache.last(row) + 1 - seen.first)
+
+
+def _seen_by(end: Any, own: Any, page: Any, spec: AttentionSpec) -> Any:
+    """Emit the mask of a page's 16 tokens that a row attends to: tokens before `end`.
+
+    A window has the last ones before `own`, and those from there on.
+    """
     token = T.ramp(T.int32(0), T.int32(1), 16)
-    left = visible - page * PAGE
-    before = token < T.broadcast(left, 16)
+    before = token < T.broadcast(end - page * PAGE, 16)
     if spec.window is None:
         return before
-    return T.And(before, token >= T.broadcast(left - spec.window, 16))
+    return T.And(before, token >= T.broadcast(own - page * PAGE - spec.window, 16))
 
 
 def _slope(spec: AttentionSpec, head: Any) -> Any:
@@ -327,7 +336,7 @@ def _add_values(
     sums: Sums,
     group: QueryGroup,
     pages: Any,
-    span: Span,
+    block: Span,
     weights: Any,
     factors: Any,
 ) -> None:
@@ -335,12 +344,12 @@ def _add_values(
 
     A value that a row does not attend to is skipped, not multiplied by 0: it may be infinite.
     """
-    seen, visible, window, start_of_first = span.seen, span.visible, span.window, span.start
+    seen, visible, window, start_of_first = block.seen, block.visible, block.window, block.start
     common = seen if group.rows == 1 else v.let(T.max(T.min(visible, seen), 0))
     # Beginning of the tokens that all rows attend to.
     begin_common = start_of_first
     if window is not None and group.rows > 1:
-        begin_common = v.let(T.min(T.max(visible + (group.rows - 1) - window, 0), seen))
+        begin_common = v.let(T.min(T.max(block.own + (group.rows - 1) - window, 0), seen))
         common = v.let(T.max(common, begin_common))
     parts, together = cache.value_vectors, _together(isa, group.queries, 4)
     lanes, queries = parts[0][1], range(group.queries)
@@ -358,9 +367,9 @@ def _add_values(
                 place = v.let(cache.Ids[pages + token // PAGE])
                 values = _values(isa, cache, group.kv_head, place, token % PAGE, starts, lanes)
                 for row in range(1 if window is None else 0, group.rows):
-                    sees = token < visible + row
+                    sees = token < block.end_of(row)
                     if window is not None:
-                        sees = T.And(sees, token >= visible + (row - window))
+                        sees = T.And(sees, token >= block.own + (row - window))
                     with T.If(sees), T.Then():
                         for k in range(row * group.heads, (row + 1) * group.heads):
                             _multiply_add(accs[k], weights[k, token], values, lanes, isa)

@@ -31,6 +31,11 @@ class Cache:
     Pages: Any
     integers: Integers | None  # layout of integers with scales; None: floats
     Bias: Any = None  # [h, reach + 1], if the spec has a reach
+    LastVisible: Any = None  # [n], if the spec has it
+
+    def last(self, row: Any) -> Any:
+        """Return the last position that a row attends to."""
+        return (self.Position if self.LastVisible is None else self.LastVisible)[row]
 
     @property
     def scaled(self) -> bool:
@@ -146,13 +151,16 @@ class QueryGroup:
 class Span:
     """The tokens of a block that a group's rows attend to, counted from the block's first token.
 
-    Row r attends to tokens before `visible` + r; without a window, to all of these. In
+    Row r attends to tokens before `end_of(r)`; without a window, to all of these. In
     cross-attention, where all rows attend to the same tokens, `seen` has them for every row.
     """
 
     first: Any  # position of the block's first token
     seen: Any  # end of the tokens that the last row attends to
     visible: Any  # end of the tokens that the first row attends to; may be negative
+    own: Any  # end of the tokens up to the first row itself, before which its window lies
+    # what has the rows' ends; None: each row's is one token after that of the row before
+    ends: tuple[Cache, QueryGroup] | None
     window: int | None
     start: Any  # first token that the first row attends to
     page: Any  # page of the token `start`
@@ -162,20 +170,31 @@ class Span:
     def of(cls, spec: AttentionSpec, cache: Cache, group: QueryGroup, block: Any) -> Span:
         """Emit the span of a group in a block."""
         first = v.let(T.Cast("int32", block) * BLOCK)
-        end = v.let(cache.Position[group.row + (group.rows - 1)] + 1 - first)
-        visible = v.let(cache.Position[group.row] + 1 - first)
+        end = v.let(cache.last(group.row + (group.rows - 1)) + 1 - first)
+        own = visible = v.let(cache.Position[group.row] + 1 - first)
+        if cache.LastVisible is not None:
+            visible = v.let(cache.last(group.row) + 1 - first)
         start = T.int32(0)
         if spec.window is not None:
-            start = v.let(T.max(visible - spec.window, 0))
+            start = v.let(T.max(own - spec.window, 0))
         return cls(
             first=first,
             seen=v.let(T.min(end, BLOCK)),
             visible=visible,
+            own=own,
+            ends=(cache, group) if cache.LastVisible is not None else None,
             window=spec.window,
             start=start,
             page=v.let(start // PAGE) if spec.window is not None else start,
             last=v.let((end - 1) // PAGE),
         )
+
+    def end_of(self, row: Any) -> Any:
+        """Return the end of the tokens that row `row` of the group attends to."""
+        if self.ends is None:
+            return self.visible + row
+        cache, group = self.ends
+        return cache.last(group.row + row) + 1 - self.first
 
     @property
     def pages(self) -> Any:

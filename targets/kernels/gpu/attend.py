@@ -42,14 +42,17 @@ class SharedBuffers:
     factor: Any  # [units], factor that rescales the sums of earlier tiles
     # int32 [rows], last position that a row attends to; -1: the row is of another sequence
     last: Any
+    begin: Any = None  # int32 [rows], first position that a row attends to; None: `last` says it
 
     @staticmethod
-    def of(rows: int, heads: int, head_dim: int) -> SharedBuffers:
-        """Allocate the arrays: `bytes_of` bytes of shared memory."""
+    def of(rows: int, heads: int, head_dim: int, *, begins: bool = False) -> SharedBuffers:
+        """Allocate the arrays: `bytes_of` bytes of shared memory, and 4 a row with `begins`."""
         units = rows * heads
         sizes = (head_dim, TILE, PARTS, 1, 1, 1)
         q, scores, tops, largest, grown, factor = (e.shared((units * k,)) for k in sizes)
-        return SharedBuffers(q, scores, tops, largest, grown, factor, e.shared((rows,), "int32"))
+        last = e.shared((rows,), "int32")
+        begin = e.shared((rows,), "int32") if begins else None
+        return SharedBuffers(q, scores, tops, largest, grown, factor, last, begin)
 
 
 def bytes_of(rows: int, heads: int, head_dim: int) -> int:
@@ -254,14 +257,18 @@ class Attend:
                     score = _capped(e.let(score), self.spec.softcap)
                 seen = last
                 if self.count > 1:
-                    seen = e.let(s.last[T.min(e.div(unit, self.heads), self.count - 1)])
+                    row = e.let(T.min(e.div(unit, self.heads), self.count - 1))
+                    seen = e.let(s.last[row])
                 if self.spec.slopes:
                     score = e.fma(self._slope(unit), self._distance(start + token, seen), score)
                 if self.bias is not None:
                     score = score + self._bias(unit, seen - (start + token))
                 if self.count > 1:
                     hidden = start + token > seen
-                    if self.spec.window is not None:
+                    if s.begin is not None:
+                        first = e.let(s.begin[row])
+                        hidden = T.Or(hidden, start + token < first)
+                    elif self.spec.window is not None:
                         hidden = T.Or(hidden, start + token <= seen - self.spec.window)
                     score = T.if_then_else(hidden, T.float32(LOWEST), score)
                 T.buffer_store(self.scores, score, [turn])
@@ -439,6 +446,11 @@ def _capped(score: Any, cap: float) -> Any:
     power = e.let(T.exp(size * e.number(-2 / cap)))
     tanh = e.let((T.float32(1) - power) / (T.float32(1) + power) * e.number(cap))
     return T.if_then_else(score < T.float32(0), T.float32(0) - tanh, tanh)
+
+
+def has_begins(spec: AttentionSpec) -> bool:
+    """Return whether the first position that a row attends to does not follow from the last."""
+    return spec.last_visible and spec.window is not None
 
 
 def first_seen(spec: AttentionSpec | PagedAttentionSpec, position: Any) -> Any:

@@ -15,10 +15,10 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.ops import AttentionSpec
+from wherry.ops import AttentionSpec, PagedAttentionSpec
 
 from . import emit as e
-from .attend import Attend, Block, SharedBuffers, bytes_of, first_seen
+from .attend import Attend, Block, SharedBuffers, bytes_of, first_seen, has_begins
 from .batch_table import Arrays, BatchRows
 from .limits import GpuLimits
 from .rope import threads_of
@@ -38,6 +38,7 @@ class RowTensors:
     out: Any
     sinks: Any = None
     bias: Any = None
+    last_visible: Any = None
 
 
 def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
@@ -46,7 +47,8 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
-        tensors = RowTensors(b["q"], b["pages"], b["out"], b.get("sinks"), b.get("bias"))
+        more = (b.get(name) for name in ("sinks", "bias", "last_visible"))
+        tensors = RowTensors(b["q"], b["pages"], b["out"], *more)
         launch_rows(spec, limits, rows, tensors, sizes["n"])
 
     return e.prim_func(
@@ -57,6 +59,7 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
             ("query_indptr", ("r1",), "int32"),
             ("page_indptr", ("r2",), "int32"),
             ("page_ids", ("p",), "int32"),
+            *last_visible_parameters(spec),
             *([("sinks", (h,), "float32")] if spec.sinks else []),
             *([("bias", (h, spec.reach + 1), "float32")] if spec.reach else []),
             ("pages", ("count", *spec.page_shape), spec.page_dtype),
@@ -64,6 +67,11 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
         ],
         emit,
     )
+
+
+def last_visible_parameters(spec: AttentionSpec | PagedAttentionSpec) -> list[e.Parameter]:
+    """Return the parameter for the last positions that rows attend to, if the spec has it."""
+    return [("last_visible", ("n",), "int32")] if spec.last_visible else []
 
 
 def heads_of_block(spec: AttentionSpec, limits: GpuLimits, more: Callable[[int], int]) -> int:
@@ -95,12 +103,13 @@ def launch_rows(
     heads = heads_of_block(spec, limits, lambda k: 0)
     units = min(MOST_UNITS, max(1, REGISTERS // spec.head_dim))
     count = max(1, units // heads)
-    while count > 1 and bytes_of(count, heads, spec.head_dim) > MOST_SHARED:
+    own = 4 * has_begins(spec)  # bytes of a row beyond `bytes_of`
+    while count > 1 and bytes_of(count, heads, spec.head_dim) + own * count > MOST_SHARED:
         count -= 1
     threads = threads_of(limits)
 
     def block(block: Any, tile: Any, thread: Any) -> None:
-        shared = SharedBuffers.of(count, heads, spec.head_dim)
+        shared = SharedBuffers.of(count, heads, spec.head_dim, begins=has_begins(spec))
         first_row, n32 = e.let(tile * count), T.Cast("int32", n)
         first_head = e.let(block * heads)
         own = Block(count, heads, first_head, thread, threads)
@@ -108,6 +117,11 @@ def launch_rows(
 
         def row_of(r: Any) -> Any:
             return T.min(first_row + r, n32 - 1)
+
+        def last_of(row: Any) -> Any:
+            if tensors.last_visible is None:
+                return rows.position(row)
+            return tensors.last_visible[row]
 
         def load(i: Any) -> None:
             unit, k = e.let(e.div(i, spec.head_dim)), e.mod(i, spec.head_dim)
@@ -121,7 +135,15 @@ def launch_rows(
 
             If there are none, no loop runs.
             """
-            last = _find_run(rows, shared, row_of, start, count, n32 - first_row, thread)
+            last = _find_run(rows, shared, row_of, last_of, start, count, n32 - first_row, thread)
+            if shared.begin is not None:
+
+                def begins(r: Any) -> None:
+                    seen = first_seen(spec, rows.position(row_of(r)))
+                    T.buffer_store(shared.begin, seen, [r])
+
+                e.over(count, threads, thread, begins)
+                e.barrier()
             begin = e.let(first_seen(spec, rows.position(row_of(start))))
             attend.unsplit(e.let(rows.first(row_of(start))), begin, last, last + 1)
 
@@ -149,6 +171,7 @@ def _find_run(
     rows: BatchRows,
     shared: SharedBuffers,
     row_of: Callable[[Any], Any],
+    last_of: Callable[[Any], Any],
     start: Any,
     count: int,
     left: Any,
@@ -172,7 +195,7 @@ def _find_run(
     T.buffer_store(last, -1, [0])
     # The loop has no branch: browsers' compilers take minutes for these rows unrolled.
     with T.serial(count) as r:
-        other, position = e.let(rows.first(row_of(r))), e.let(rows.position(row_of(r)))
+        other, position = e.let(rows.first(row_of(r))), e.let(last_of(row_of(r)))
         same = holds(other == own) * holds(r < left)
         T.buffer_store(inside, inside[0] * T.max(same, holds(r <= start)), [0])
         seen = inside[0] * holds(r >= start)

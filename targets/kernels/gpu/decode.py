@@ -37,6 +37,7 @@ class DecodeTensors:
     out: Any  # [n, h, e]
     parts: Any  # [slots, h, e + 2]: sums of weighted values, sum of weights, largest score
     axes: Any = None  # positions of M-RoPE [n, 3]; None: frequencies take the rows' own
+    last_visible: Any = None  # [n], if the spec has it; of a decode row, its own position
 
 
 def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int], int]:

@@ -205,8 +205,8 @@ class GpuKernels:
     def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel | None:
         """Return the fused kernel of RoPE, append and attention; None with sinks or biases.
 
-        (qkv [n, qkv_heads, e], table, query_indptr, positions of M-RoPE if any, norms of q and k if
-        any, pages, out). With these, RoPE-append and attention are two launches.
+        (qkv [n, qkv_heads, e], table, query_indptr, positions of M-RoPE, last visible positions and
+        norms of q and k if any, pages, out). Without, RoPE-append and attention are two launches.
         """
         if self.limits.tensor_cores and tensor_cores.fits_attention(spec):
             return tensor_cores.paged_attention(spec, self.limits)

@@ -17,7 +17,7 @@ from wherry.ops import INTEGERS, PagedAttentionSpec
 
 from ..kernel_set import FusedKernel, Size
 from . import emit as e
-from .attention import RowTensors, launch_rows
+from .attention import RowTensors, last_visible_parameters, launch_rows
 from .batch_table import ROW, Table
 from .decode import DecodeTensors, launch_decode, launch_split_decode, launch_split_rows
 from .limits import GpuLimits
@@ -34,8 +34,8 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
         table = Table(b["table"])
         rest = (b["pages"], b["out"], b["parts"])
-        by_axis = b.get("rope_positions")
-        tensors = DecodeTensors(b["qkv"], table, b["query_indptr"], norms, *rest, by_axis)
+        more = (b.get(name) for name in ("rope_positions", "last_visible"))
+        tensors = DecodeTensors(b["qkv"], table, b["query_indptr"], norms, *rest, *more)
         emit_attention(spec, limits, tensors, b["q"], s)
 
     func = e.prim_func(
@@ -44,6 +44,7 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
             *axes_parameters(spec.axes),
+            *last_visible_parameters(spec),
             *((name, (d,), "float32") for name in names),
             ("pages", ("count", *spec.attention().page_shape), spec.attention().page_dtype),
             ("out", ("n", h, d), spec.out_dtype),
@@ -87,7 +88,7 @@ def emit_attention(
         launch_rope(spec.rope(), limits, rope, n, range(spec.rope().qkv_heads))
 
     def rows() -> None:
-        own = RowTensors(q, tensors.pages, tensors.out)
+        own = RowTensors(q, tensors.pages, tensors.out, last_visible=tensors.last_visible)
         launch_rows(spec.attention(), limits, tensors.table, own, n)
 
     if spec.kv_dtype in INTEGERS:

@@ -17,7 +17,7 @@ from ..kernel_set import FusedKernel
 from . import emit as e
 from . import linear, linear_plan
 from .attend import bytes_of
-from .attention import MOST_SHARED, heads_of_block
+from .attention import MOST_SHARED, heads_of_block, last_visible_parameters
 from .batch_table import Table
 from .decode import DecodeBlock, DecodeTensors, bytes_beyond
 from .gemv import Columns, Words, multiply
@@ -63,7 +63,8 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             norms = (lambda k: both[0, k], lambda k: both[1, k])
         table, qkv = Table(b["table"]), _Heads(b["y"], d)
         rest = (b["pages"], b["out"], b["parts"])
-        tensors = DecodeTensors(qkv, table, b["query_indptr"], norms, *rest)
+        last = b.get("last_visible")
+        tensors = DecodeTensors(qkv, table, b["query_indptr"], norms, *rest, last_visible=last)
         operands = linear.operands(fused, b)
         n = s["n"]
 
@@ -82,6 +83,7 @@ def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
             *[(name, ["n" if x == "m" else x for x in shape], t) for name, shape, t in inputs],
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
+            *last_visible_parameters(attention),
             *([("norms", (2, d), "float32")] if has_norms else []),
             ("pages", ("count", attention.planes, g, attention.page_size, d), attention.kv_dtype),
             ("out", ("n", h, d), attention.out_dtype),

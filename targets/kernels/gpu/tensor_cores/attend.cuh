@@ -31,23 +31,55 @@ struct Scoring {
 struct Seen {  // tokens, from begin up to end
   int end[2], window;
 
+  __device__ __forceinline__ int own(int i) const { return end[i]; }
   __device__ __forceinline__ int begin(int i) const { return max(end[i] - window, 0); }
   __device__ __forceinline__ bool some(int i, int first, int count) const {
     return first < end[i] && first + count > begin(i);
   }
 };
 
+// As `Seen`, of rows that see tokens after their own, up to which a window counts.
+struct SeenAhead {
+  int end[2], window, own_end[2];
+
+  __device__ __forceinline__ int own(int i) const { return own_end[i]; }
+  __device__ __forceinline__ int begin(int i) const { return max(own_end[i] - window, 0); }
+  __device__ __forceinline__ bool some(int i, int first, int count) const {
+    return first < end[i] && first + count > begin(i);
+  }
+};
+
 // The tokens that the rows of a warp see; the first row sees tokens up to first_end, each next one
-// more.
+// more. A row is named by its `own`, the end of the tokens up to itself.
 struct Reach {
   int first_end, last_end, window;
 
-  __device__ __forceinline__ int begin(int end) const { return max(end - window, 0); }
-  __device__ __forceinline__ bool some(int end, int first, int count) const {
-    return first < end && first + count > begin(end);
+  __device__ __forceinline__ int first_own() const { return first_end; }
+  __device__ __forceinline__ int last_own() const { return last_end; }
+  __device__ __forceinline__ int end(int own) const { return own; }
+  __device__ __forceinline__ int begin(int own) const { return max(own - window, 0); }
+  __device__ __forceinline__ bool some(int own, int first, int count) const {
+    return first < end(own) && first + count > begin(own);
   }
   __device__ __forceinline__ bool all_see_all(int first, int count) const {
-    return first + count <= first_end && first >= begin(last_end);
+    return first + count <= first_end && first >= begin(last_own());
+  }
+};
+
+// As `Reach`, of rows that see tokens after their own.
+struct ReachAhead {
+  int first_end, last_end, window, first, last;  // own of the first and of the last row
+  const int* visible;                            // last token of each row, from the first on
+
+  __device__ __forceinline__ int first_own() const { return first; }
+  __device__ __forceinline__ int last_own() const { return last; }
+  __device__ __forceinline__ int end(int own) const { return visible[own - first] + 1; }
+  __device__ __forceinline__ int begin(int own) const { return max(own - window, 0); }
+  __device__ __forceinline__ bool some(int own, int first, int count) const {
+    return first < end(own) && first + count > begin(own);
+  }
+  __device__ __forceinline__ bool all_see_all(int first, int count) const {
+    return first + count <= first_end && first >= begin(last_own());
   }
 };
 
@@ -137,9 +169,9 @@ __device__ __forceinline__ BlockScores block_scores(const Given& queries, Tokens
 }
 
 // The softmax weights of the block from token `first` on.
-template <bool kCapped>
+template <bool kCapped, class Tokens>
 __device__ __forceinline__ BlockWeights block_weights(BlockScores& scored, int first,
-                                                      const Seen& seen, const Scoring& scoring) {
+                                                      const Tokens& seen, const Scoring& scoring) {
   const int place = threadIdx.x % 4;
   auto& scores = scored.values;
   BlockWeights softmax;

@@ -88,14 +88,26 @@ struct RowQueries<kDim, true> {
   }
 };
 
+// What the rows of a warp see; kAhead: they see tokens after their own.
+template <bool kAhead>
+struct Views {
+  using Tokens = Seen;
+  using Rows = Reach;
+};
+template <>
+struct Views<true> {
+  using Tokens = SeenAhead;
+  using Rows = ReachAhead;
+};
+
 // A block's values for the rows of a warp.
-template <class Shared>
+template <class Shared, bool kAhead>
 struct RowsValues {
   static constexpr int kPartsAtATime = 2;  // all: a state is in registers
   const Shared& shared;
   int first;  // token of the block
-  const Seen& seen;
-  const Reach& reach;
+  const typename Views<kAhead>::Tokens& seen;
+  const typename Views<kAhead>::Rows& reach;
 
   __device__ __forceinline__ void add(int page, int part, const Word32 (&weights)[4],
                                       float (&sums)[8][4]) const {
@@ -108,8 +120,8 @@ struct RowsValues {
       return;
     }
 #pragma unroll 1
-    for (int end = reach.first_end; end <= reach.last_end; ++end) {
-      if (!reach.some(end, token, kPageTokens)) continue;
+    for (int row = reach.first_own(); row <= reach.last_own(); ++row) {
+      if (!reach.some(row, token, kPageTokens)) continue;
 #pragma unroll
       for (int word = 0; word < 4; ++word) {  // rare, so it uses few registers
         keep_order();
@@ -117,10 +129,10 @@ struct RowsValues {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int own = token + threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2;
-          const bool there = own >= reach.begin(end) && own < end;
+          const bool there = own >= reach.begin(row) && own < reach.end(row);
           v[i] = there ? shared.value_word(page, i, part, word) : 0;
         }
-        const bool take[2] = {seen.end[0] == end, seen.end[1] == end};
+        const bool take[2] = {seen.own(0) == row, seen.own(1) == row};
         add_pair<false>(sums, word, weights, v[0], v[1], v[2], v[3], take);
       }
     }
@@ -150,8 +162,10 @@ struct Kept {
 
 // One head of keys and values, and the query heads that share it, of consecutive rows of a
 // sequence. table int32: see batch_table.py.
-template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, class Y>
+template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, class Y, bool kAhead>
 struct RowsTile {
+  using Tokens = typename Views<kAhead>::Tokens;
+  using Rows = typename Views<kAhead>::Rows;
   static constexpr int kGroup = kHeads / kKvHeads, kRowsOfTile = kTileQueries / kGroup;
   static constexpr int kUnits = kDim / 8, kOut = kDim < kMostOfBlock ? kDim : kMostOfBlock;
   static constexpr int kParts = kDim / kOut;
@@ -165,7 +179,8 @@ struct RowsTile {
   float* kept;  // memory of `Kept`
   Scoring scoring;
   int window;
-  int first_out;  // dimension of values
+  int first_out;            // dimension of values
+  const int* last_visible;  // [n], the last token that each row sees; kAhead alone
 
   __device__ __forceinline__ size_t place(int row, int query) const {
     return (size_t(row) * kHeads + pages.kv_head * kGroup + query % kGroup) * kDim;
@@ -174,21 +189,22 @@ struct RowsTile {
   // Rows `first` up to `stop` of the tile that begins with `tile_row`; the first is at `position`.
   __device__ __forceinline__ void run(int tile_row, int first, int stop, int position) const {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int begin = max(position + 1 - window, 0), end = position + stop - first;
-    Seen seen{{}, window};
+    const int begin = max(position + 1 - window, 0),
+              end = end_of(tile_row, first, stop - 1, position);
+    Tokens seen{{}, window};
     RowQueries<kDim, (kParts > 1)> queries;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int query = warp * kQueries + lane / 4 + i * 8, row = query / kGroup;
       const bool inside = row >= first && row < stop;
-      seen.end[i] = inside ? position + row - first + 1 : 0;
+      seen.end[i] = inside ? end_of(tile_row, first, row, position) : 0;
+      set_own(seen, i, inside ? position + row - first + 1 : 0);
       queries.load(i, q + place(tile_row + (inside ? row : first), query) / 8);
     }
     // The tokens that any query of the warp sees.
     const int top = max(warp * kQueries / kGroup, first);
     const int bottom = min((warp * kQueries + kQueries - 1) / kGroup, stop - 1);
-    const Reach reach{position + top - first + 1, top <= bottom ? position + bottom - first + 1 : 0,
-                      window};
+    const Rows reach = rows_of(tile_row, first, top, bottom, position);
 
     State<kOut> split;
     const Kept<kOut> combined{kept};
@@ -198,7 +214,7 @@ struct RowsTile {
     for (int block = begin / kBlockTokens; block * kBlockTokens < end; ++block) {
       const int token = block * kBlockTokens;
       const bool some =
-          token < reach.last_end && token + kBlockTokens > reach.begin(reach.first_end);
+          token < reach.last_end && token + kBlockTokens > reach.begin(reach.first_own());
       wait_for_copies<0>();
       __syncthreads();  // keys have arrived, and no thread reads values
       start_values(block, begin, end);
@@ -222,6 +238,31 @@ struct RowsTile {
       if (seen.end[i] > 0)
         store(combined, i, out + place(tile_row + query / kGroup, query) + first_out);
     }
+  }
+
+  // The end of the tokens that a row of the tile sees.
+  __device__ __forceinline__ int end_of(int tile_row, int first, int row, int position) const {
+    return kAhead ? last_visible[tile_row + row] + 1 : position + row - first + 1;
+  }
+  static __device__ __forceinline__ void set_own(Seen&, int, int) {}
+  static __device__ __forceinline__ void set_own(SeenAhead& seen, int i, int own) {
+    seen.own_end[i] = own;
+  }
+  // The tokens that rows `top` to `bottom` see; there may be none of these.
+  __device__ __forceinline__ Rows rows_of(int tile_row, int first, int top, int bottom,
+                                          int position) const {
+    const bool some = top <= bottom;
+    Rows rows{some || !kAhead ? end_of(tile_row, first, top, position) : 0,
+              some ? end_of(tile_row, first, bottom, position) : 0, window};
+    if (some)
+      set_rows(rows, position + top - first + 1, position + bottom - first + 1,
+               last_visible + tile_row + top);
+    return rows;
+  }
+  static __device__ __forceinline__ void set_rows(Reach&, int, int, const int*) {}
+  static __device__ __forceinline__ void set_rows(ReachAhead& rows, int first, int last,
+                                                  const int* visible) {
+    rows.first = first, rows.last = last, rows.visible = visible;
   }
 
   __device__ __forceinline__ void start_keys(int block, int begin, int end) const {
@@ -252,8 +293,8 @@ struct RowsTile {
   }
 
   __device__ __forceinline__ void fold_block(State<kOut>& split, const BlockWeights& weights,
-                                             int token, const Seen& seen,
-                                             const Reach& reach) const {
+                                             int token, const Tokens& seen,
+                                             const Rows& reach) const {
     Factors by[2];
     bool some[2];
 #pragma unroll
@@ -265,7 +306,7 @@ struct RowsTile {
         split.largest[i] = by[i].largest;
       }
     }
-    const RowsValues<Shared> values{shared, token, seen, reach};
+    const RowsValues<Shared, kAhead> values{shared, token, seen, reach};
     block_values<kOut>(weights, values, [&](int part, const float (&sums)[8][4]) {
 #pragma unroll
       for (int n = 0; n < 8; ++n) {
@@ -280,7 +321,7 @@ struct RowsTile {
   }
 
   __device__ __forceinline__ void fold_split(const Kept<kOut>& combined, const State<kOut>& split,
-                                             int token, const Seen& seen) const {
+                                             int token, const Tokens& seen) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (!seen.some(i, token, kSplitTokens)) continue;
@@ -317,11 +358,13 @@ struct RowsTile {
 
 // Rows of the batch that have no slots. The grid is (kKvHeads * parts of a head, n / rows of a
 // tile); for shared memory see `shared_of_rows` in attention.py.
-template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, class Y>
+template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, class Y,
+          bool kAhead = false>
 __device__ __forceinline__ void attend_rows(const void* q, const int* table, const void* pages,
                                             void* out, unsigned char* shared, int n, float scale,
-                                            float cap, int window) {
-  using Tile = RowsTile<kHeads, kKvHeads, kDim, kPlanes, kCapped, Y>;
+                                            float cap, int window,
+                                            const int* last_visible = nullptr) {
+  using Tile = RowsTile<kHeads, kKvHeads, kDim, kPlanes, kCapped, Y, kAhead>;
   const int kv_head = blockIdx.x / Tile::kParts, part = blockIdx.x % Tile::kParts;
   uint4* memory = reinterpret_cast<uint4*>(shared);
   Tile tile{static_cast<const uint4*>(q),
@@ -331,7 +374,8 @@ __device__ __forceinline__ void attend_rows(const void* q, const int* table, con
             reinterpret_cast<float*>(memory + Tile::Shared::kSize),
             {scale, cap},
             window,
-            part * Tile::kOut};
+            part * Tile::kOut,
+            last_visible};
   const int tile_row = blockIdx.y * Tile::kRowsOfTile;
   const int* rows = table + tile_row * 3;
   const int count = min(Tile::kRowsOfTile, n - tile_row);

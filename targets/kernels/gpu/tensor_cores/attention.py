@@ -21,6 +21,7 @@ from wherry.ops import PagedAttentionSpec
 
 from ...kernel_set import FusedKernel
 from .. import emit as e
+from ..attention import last_visible_parameters
 from ..batch_table import AllRows
 from ..limits import GpuLimits
 from ..paged_attention import AttentionLaunches, norm_names, scratch_of
@@ -99,6 +100,7 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
             *axes_parameters(spec.axes),
+            *last_visible_parameters(spec),
             *((name, (d,), "float32") for name in names),
             ("pages", ("count", spec.planes, g, spec.page_size, d), spec.kv_dtype),
             ("out", ("n", h, d), spec.out_dtype),
@@ -137,12 +139,14 @@ class _Attention:
 
     def _launch_rows(self) -> None:
         b, n = self.b, self.sizes["n"]
-        name = templated("attend_rows", *self.shape, self.y)
+        ahead = self.spec.last_visible
+        name = templated("attend_rows", *self.shape, self.y, *([True] if ahead else []))
 
         def block(_head: Any, _tile: Any, _thread: Any) -> None:
             tensors = [b[key].data for key in ("q", "table", "pages", "out")]
             memory = shared(shared_of_rows(self.spec.head_dim))
-            call(source(), name, *tensors, memory, T.Cast("int32", n), *self.scoring)
+            last = [b["last_visible"].data] if ahead else []
+            call(source(), name, *tensors, memory, T.Cast("int32", n), *self.scoring, *last)
 
         rows = _TILE // self.group
         across = self.spec.kv_heads * -(-self.spec.head_dim // _MOST_OF_BLOCK)
