@@ -53,6 +53,8 @@ class Gemma3Config(Gemma2Config):
         "rope_theta": 1000000.0,
     }
     IGNORED: ClassVar[tuple[str, ...]] = ("_sliding_window_pattern", "cache_implementation")
+    # Rows of an image attend to all of it. What a library that takes images gets, see `WithImages`.
+    image_inputs: ClassVar[tuple[str, ...]] = ("last_visible",)
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
