@@ -23,6 +23,8 @@ READ: Mapping[str, str] = {
     "gemma4": "gemma4_text",
     "gemma4_unified": "gemma4_unified_text",
     "idefics3": "llama",
+    "internvl": "qwen2",
+    "lfm2_vl": "lfm2",
     "llama4": "llama4_text",
     "llava": "llama",
     "mistral3": "mistral",

@@ -19,7 +19,7 @@ from ..layers.activations import NAMES, Name
 from ..layers.dense import MLP, Embedding
 from ..layers.norms import LayerNorm
 from ..layers.ragged import attend
-from ..weights.rules import WeightRule, concat, rename
+from ..weights.rules import WeightRule, concat, drop, rename
 from .tower import Patches
 
 
@@ -37,7 +37,10 @@ class SiglipConfig:
     hidden_act: Name = "gelu_pytorch_tanh"
     layer_norm_eps: Epsilon = 1e-6
     # Written by older versions of transformers, without effect.
-    IGNORED: ClassVar[tuple[str, ...]] = ("max_image_size", "size", "tie_word_embeddings")
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        *("max_image_size", "size", "tie_word_embeddings"),
+        "vision_use_head",  # of what no image feature is made
+    )
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"use_base_siglip": (False,)}
 
     def problems(self) -> Iterator[str]:
@@ -56,6 +59,11 @@ class SiglipConfig:
     def side(self) -> int:
         """Return the patches of a side of a tile; pixels beyond the last one are unused."""
         return self.image_size // self.patch_size
+
+    @property
+    def places(self) -> int:
+        """Return the rows of the table of positions."""
+        return self.side**2
 
     @property
     def patch(self) -> int:
@@ -95,13 +103,17 @@ class Siglip(nn.Module):
     def __init__(self, cfg: SiglipConfig) -> None:
         d = cfg.hidden_size
         self.patch_proj = nn.Linear(cfg.patch, d, bias=True)
-        self.positions = Embedding(cfg.side**2, d)
+        self.positions = Embedding(cfg.places, d)
         self.layers = nn.ModuleList([Block(cfg) for _ in range(cfg.num_hidden_layers)])
         self.norm = LayerNorm(d, cfg.layer_norm_eps)
 
     def forward(self, tiles: Patches) -> Tensor:
         """Run the tower."""
         x = self.patch_proj(tiles.patches) + self.positions(tiles.positions)
+        return self.layers_of(x, tiles)
+
+    def layers_of(self, x: Tensor, tiles: Patches) -> Tensor:
+        """Run the layers and the last norm: x [n, d] -> [n, d]."""
         for block in self.layers:
             x = block(x, tiles)
         y: Tensor = self.norm(x)
@@ -111,7 +123,8 @@ class Siglip(nn.Module):
 def weights(param: str, source: str) -> tuple[WeightRule, ...]:
     """Return the rules of a tower whose parameters begin with `param`, and tensors with `source`.
 
-    The patches' linear is a convolution in the checkpoint, whose elements have the same order.
+    The patches' linear is a convolution in the checkpoint, whose elements have the same order. The
+    head that some checkpoints have pools rows to one.
     """
     kinds, own, layer = ("weight", "bias"), f"{source}.encoder.layers.*", f"{param}.layers.*"
     named = {
@@ -128,6 +141,7 @@ def weights(param: str, source: str) -> tuple[WeightRule, ...]:
         rename(f"{param}.positions.weight", f"{source}.embeddings.position_embedding.weight"),
         *(rename(f"{to}.{k}", f"{name}.{k}") for to, name in named.items() for k in kinds),
         *_joined(f"{layer}.attn.qkv_proj", *qkv),
+        drop(f"{source}.head.*"),
     )
 
 

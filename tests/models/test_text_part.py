@@ -47,6 +47,8 @@ TEXT = {
     "gemma4": CASES["gemma4"].config,
     "gemma4_unified": CASES["gemma4_unified"].config,
     "idefics3": {"model_type": "llama"},
+    "internvl": {"model_type": "qwen2"},
+    "lfm2_vl": {"model_type": "lfm2", "full_attn_idxs": [1], "block_multiple_of": 8},
     "llama4": CASES["llama4"].config,
     "llava": {"model_type": "llama"},
     "mistral3": {"model_type": "mistral", "sliding_window": None},
@@ -77,6 +79,8 @@ VISION = {
     "gemma4": {**SIGLIP, "num_key_value_heads": 2, "head_dim": 16},
     "gemma4_unified": {"mm_embed_dim": 64, "mm_posemb_size": 8, "output_proj_dims": 64},
     "idefics3": SIGLIP,
+    "internvl": {**SIGLIP, "image_size": [28, 28], "patch_size": [14, 14]},
+    "lfm2_vl": {name: size for name, size in SIGLIP.items() if name != "image_size"},
     "llama4": {
         **SIGLIP,
         "vision_output_dim": 32,
