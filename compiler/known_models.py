@@ -51,9 +51,7 @@ KNOWN = {
     "falcon_mamba": Known("Falcon Mamba 7B", "no end"),
     "gemma": Known("Gemma 2B, 7B; CodeGemma", "8k"),
     "gemma2": Known("Gemma 2 2B, 9B, 27B", "8k"),
-    "gemma3_text": Known(
-        "Gemma 3 270M to 27B (text); FunctionGemma; EmbeddingGemma", "32k to 128k"
-    ),
+    "gemma3_text": Known("Gemma 3 270M to 27B; FunctionGemma; EmbeddingGemma", "32k to 128k"),
     "gemma3n_text": Known("Gemma 3n E2B, E4B (text)", "32k"),
     "gemma4_text": Known("Gemma 4 (text)", "128k to 256k", "gemma"),
     "gemma4_unified_text": Known("Gemma 4 12B (text)", "256k", "gemma"),
@@ -84,7 +82,7 @@ KNOWN = {
     "jamba": Known("Jamba 1.5 to 1.7, Jamba Reasoning 3B", "256k", "apriel"),
     "jina_embeddings_v3": Known("jina-embeddings-v3-hf", "8k"),
     "kimi_linear": Known("Kimi Linear 48B-A3B", "1M", "kimi"),
-    "lfm2": Known("LFM2 and LFM2.5, 350M to 2.6B", "32k to 128k", "lfm2"),
+    "lfm2": Known("LFM2 and LFM2.5, 350M to 2.6B; LFM2-VL, LFM2.5-VL", "32k to 128k", "lfm2"),
     "lfm2_moe": Known("LFM2-8B-A1B, LFM2-24B-A2B", "128k", "lfm2"),
     "lfm3": Known("LFM3 1.7B", "128k"),
     "llama": Known(

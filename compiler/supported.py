@@ -71,7 +71,7 @@ length of a text.
 The layers of Llama 4 attend within chunks of the text (`attention_chunk_size`, 8192 tokens in
 Scout and Maverick). Wherry runs the first chunk, which is the model's context.
 
-Models that see: {towers}. They take
+Models that see: {towers} (`llava` with Pixtral's tower, as Pixtral 12B). They take
 [images](server.md#images) in chats. So do files in GGUF with [a projector](quantization.md#gguf) of
 a kind that is read: {projectors}. An image of Qwen's has at most 8,192 patches, which are 2,048
 tokens (2 megapixels with patches of 16 x 16): a larger one is made smaller.
