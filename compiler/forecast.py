@@ -169,6 +169,7 @@ def _memory_of(
     program = export_tower(
         tower.tower,
         tower.config,
+        tower.shape,
         floats_of(scheme),
         dtype=preset.dtype,
         traits=ProgramTraits(most_bytes=preset.binding_bytes),
