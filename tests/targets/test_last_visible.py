@@ -127,7 +127,7 @@ def check_unseen(attend, make_batch):
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.by_day("(4, 2, 16", "(6, 3, 20", "(8, 4, 8")
 class TestCpu:
-    def test_whole_images_in_any_chunks(self, case, any_machine, make_batch):
+    def test_complete_images_in_any_chunks(self, case, any_machine, make_batch):
         kernels = CpuKernels(any_machine.isa)
         check(Attend(kernels, any_machine.build, case, stored), make_batch)
 
