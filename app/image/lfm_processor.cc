@@ -13,17 +13,16 @@
 namespace wherry::app {
 namespace {
 
-constexpr int kMaximumTilesLfm = 64;        // published checkpoints have 10
-constexpr int kMaximumTokensLfm = 1 << 15;  // of an image that is not split; published: 256
+constexpr int kMaximumTilesLfm = 64;  // published checkpoints have 10
 
 struct LfmSettings {
   bool split, thumbnail, special_tokens;
-  int least_tiles, most_tiles;
+  int minimum_tiles, maximum_tiles;
   double largest_area;  // pixels of an image that is not split
   int tile;             // pixels of a tile's side
   int patch, block;
   AreaBounds bounds;  // of an image that is not split, and of the thumbnail
-  int room;           // pixels of each of them where the bounds do not hold
+  int maximum_area;   // pixels of each of them where the bounds do not hold
   int side;           // of the table of positions
   int64_t taps;
   PixelSettings pixels;
@@ -32,9 +31,6 @@ struct LfmSettings {
 
 void read_lfm_sizes(SettingsReader& reader, LfmSettings& settings) {
   settings.split = reader.boolean({"processor", "do_image_splitting"});
-  settings.least_tiles = reader.integer({"processor", "min_tiles"}, 1, kMaximumTilesLfm);
-  settings.most_tiles =
-      reader.integer({"processor", "max_tiles"}, settings.least_tiles, kMaximumTilesLfm);
   settings.thumbnail = reader.boolean({"processor", "use_thumbnail"});
   settings.patch = reader.integer({"processor", "encoder_patch_size"}, 1, 256);
   settings.block = reader.integer({"processor", "downsample_factor"}, 1, 16);
@@ -44,30 +40,30 @@ void read_lfm_sizes(SettingsReader& reader, LfmSettings& settings) {
     reader.refuse({"processor", "tile_size"}, "a multiple of " + std::to_string(factor) +
                                                   ", of encoder_patch_size and downsample_factor");
   }
+  const int tiles = std::min(kMaximumTilesLfm, kLargestArea / (settings.tile * settings.tile));
+  settings.minimum_tiles = reader.integer({"processor", "min_tiles"}, 1, tiles);
+  settings.maximum_tiles =
+      reader.integer({"processor", "max_tiles"}, settings.minimum_tiles, tiles);
   const int area = factor * factor;  // of a row of features
-  const int most = std::min(kMaximumTokensLfm, std::numeric_limits<int>::max() / area);
-  const int most_tokens = reader.integer({"processor", "max_image_tokens"}, 1, most);
-  const int least_tokens = reader.integer({"processor", "min_image_tokens"}, 1, most_tokens);
-  settings.bounds = {factor, factor, least_tokens * area, most_tokens * area};
-  settings.room = settings.bounds.largest_area;
-  if (settings.split) settings.room = std::max(settings.room, settings.tile * settings.tile);
-  if (settings.most_tiles == 1) settings.split = false;
+  const int maximum_tokens =
+      reader.integer({"processor", "max_image_tokens"}, 1, kLargestArea / area);
+  const int minimum_tokens = reader.integer({"processor", "min_image_tokens"}, 1, maximum_tokens);
+  settings.bounds = {factor, factor, minimum_tokens * area, maximum_tokens * area};
+  settings.maximum_area = settings.bounds.largest_area;
+  if (settings.split)
+    settings.maximum_area = std::max(settings.maximum_area, settings.tile * settings.tile);
+  if (settings.maximum_tiles == 1) settings.split = false;
   settings.largest_area =
       settings.bounds.largest_area * reader.number({"processor", "max_pixels_tolerance"});
 }
 
-// Returns an upper bound of the rows of the table that join in a patch's position. An image has at
-// least the smallest area, or a quarter of the largest, where its sides were rounded down to it.
-int64_t largest_taps(const LfmSettings& settings) {
+// Returns a lower bound of the blocks of a tile. An image has at least the smallest area, or a
+// quarter of the largest, where its sides were rounded down to it.
+int64_t minimum_blocks(const LfmSettings& settings) {
   const AreaBounds& bounds = settings.bounds;
-  const int area = bounds.factor * bounds.factor, block = settings.block;
-  const int rows = std::max(1, std::min(bounds.smallest_area, bounds.largest_area / 4) / area);
-  int64_t result = 0;
-  for (int i = 1; i <= rows; ++i) {
-    const PatchGrid grid{settings.patch, i * block, (rows + i - 1) / i * block, block};
-    result = std::max(result, taps_of_antialias(grid, settings.side));
-  }
-  return result;
+  int area = std::min(bounds.smallest_area, bounds.largest_area / 4);
+  if (settings.split) area = std::min(area, settings.tile * settings.tile);
+  return std::max(1, area / (bounds.factor * bounds.factor));
 }
 
 LfmSettings read_lfm_settings(const json::Value& value) {
@@ -85,7 +81,8 @@ LfmSettings read_lfm_settings(const json::Value& value) {
   if (settings.side * settings.side != positions) {
     reader.refuse({"vision_config", "num_patches"}, "a square number");
   }
-  const auto taps = static_cast<int>(largest_taps(settings));
+  const auto taps =
+      static_cast<int>(maximum_taps(settings.side, settings.block, minimum_blocks(settings)));
   settings.taps = reader.integer({"position_taps"}, taps, std::max(taps, 1024));
   settings.special_tokens = reader.find({"use_image_special_tokens"}) == nullptr ||
                             reader.boolean({"use_image_special_tokens"});
@@ -135,7 +132,7 @@ class LfmProcessor : public ImageProcessor {
     const double tile_area = static_cast<double>(settings_.tile) * settings_.tile;
     double smallest = std::numeric_limits<double>::infinity();
     Size best{1, 1};
-    for (int count = settings_.least_tiles; count <= settings_.most_tiles; ++count) {
+    for (int count = settings_.minimum_tiles; count <= settings_.maximum_tiles; ++count) {
       for (int width = 1; width <= count; ++width) {
         if (count % width != 0) continue;
         const Size grid{width, count / width};
@@ -167,12 +164,12 @@ class LfmProcessor : public ImageProcessor {
   // Adds an image, or its thumbnail. Thin ones may exceed the largest area, and in transformers
   // what Lfm2VlImageProcessor has room for.
   void add_complete(PreparedImage& result, const RgbImage& image, Size size) const {
-    if (int64_t{size.width} * size.height > settings_.room) {
+    if (int64_t{size.width} * size.height > settings_.maximum_area) {
       throw std::invalid_argument(
           "the image has " + std::to_string(image.width) + " x " + std::to_string(image.height) +
           " pixels, which is too thin: it would be resized to " + std::to_string(size.width) +
           " x " + std::to_string(size.height) + ", and the model takes " +
-          std::to_string(settings_.room) + " pixels");
+          std::to_string(settings_.maximum_area) + " pixels");
     }
     add_tile(result, resized(image, size), size);
   }

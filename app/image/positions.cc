@@ -47,12 +47,6 @@ AxisTaps antialias_taps(int count, int side) {
   return result;
 }
 
-size_t widest(const AxisTaps& axis) {
-  size_t result = 0;
-  for (const std::vector<Tap>& taps : axis) result = std::max(result, taps.size());
-  return result;
-}
-
 // Sets `taps` rows of the table for each patch: the products of those on the axes, by row, then by
 // column, and rows of weight 0 after them.
 void set_positions(Tile& tile, const AxisTaps& rows, const AxisTaps& columns, int side,
@@ -91,9 +85,21 @@ void interpolate_antialias(Tile& tile, const PatchGrid& grid, int side, int64_t 
                 taps);
 }
 
-int64_t taps_of_antialias(const PatchGrid& grid, int side) {
-  return static_cast<int64_t>(widest(antialias_taps(grid.rows, side)) *
-                              widest(antialias_taps(grid.columns, side)));
+int64_t maximum_taps(int side, int block, int64_t blocks) {
+  const int last = side / block + 1;  // from here on, the filter has the width of one patch
+  std::vector<int64_t> widths(last + 1);
+  for (int n = 1; n <= last; ++n) {
+    for (const std::vector<Tap>& taps : antialias_taps(n * block, side)) {
+      widths[n] = std::max(widths[n], static_cast<int64_t>(taps.size()));
+    }
+  }
+  int64_t result = 0;
+  for (int n = 1; n <= last; ++n) {
+    const int64_t others = std::min<int64_t>((blocks + n - 1) / n, last);
+    const int64_t widest = *std::max_element(widths.begin() + others, widths.end());
+    result = std::max(result, widths[n] * widest);
+  }
+  return result;
 }
 
 }  // namespace wherry::app

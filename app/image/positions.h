@@ -18,10 +18,12 @@ void interpolate_corners(Tile& tile, const PatchGrid& grid, int side);
 
 // Rows of a table of side x side that a bilinear filter joins, wider where the grid is smaller than
 // the table: torch.nn.functional.interpolate(antialias=True), on SigLIP 2's table. Patches with
-// fewer rows have others of weight 0. taps: at least taps_of_antialias() of the grid.
+// fewer rows than `taps` have others of weight 0.
 void interpolate_antialias(Tile& tile, const PatchGrid& grid, int side, int64_t taps);
 
-int64_t taps_of_antialias(const PatchGrid& grid, int side);
+// Returns the maximum number of rows that interpolate_antialias() joins, of grids of at least a
+// number of blocks. block: patches of a block's side.
+int64_t maximum_taps(int side, int block, int64_t blocks);
 
 }  // namespace wherry::app
 

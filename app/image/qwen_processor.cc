@@ -12,9 +12,8 @@
 namespace wherry::app {
 namespace {
 
-constexpr int kLargestAreaQwen = 1 << 25;  // twice Qwen3-VL's; 32,768 rows of 32 x 32 pixels
-constexpr int kLowAreaQwen = 512 * 512;    // of low detail: 256 rows of 32 x 32 pixels
-constexpr int kLargestAspect = 200;        // smart_resize's in image_processing_qwen2_vl.py
+constexpr int kLowAreaQwen = 512 * 512;  // of low detail: 256 rows of 32 x 32 pixels
+constexpr int kLargestAspect = 200;      // smart_resize's in image_processing_qwen2_vl.py
 
 struct QwenSettings {
   AreaBounds bounds;
@@ -39,7 +38,7 @@ QwenSettings read_qwen_settings(const json::Value& value) {
   AreaBounds& bounds = settings.bounds;
   bounds.factor = settings.patch * settings.merge;
   bounds.smallest_side = 0;
-  bounds.largest_area = reader.integer({"processor", "size", "longest_edge"}, 1, kLargestAreaQwen);
+  bounds.largest_area = reader.integer({"processor", "size", "longest_edge"}, 1, kLargestArea);
   bounds.smallest_area =
       reader.integer({"processor", "size", "shortest_edge"}, 1, bounds.largest_area);
   const int positions = reader.integer({"vision_config", "num_position_embeddings"}, 1, 1 << 20);

@@ -14,6 +14,9 @@
 
 namespace wherry::app {
 
+// Pixels of a resized image that settings may ask for: twice those of published Qwen 3-VL.
+constexpr int kLargestArea = 1 << 25;
+
 // Reads fields and collects what does not fit; a field that does not is read as a value that does.
 class SettingsReader {
  public:

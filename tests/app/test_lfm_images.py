@@ -125,8 +125,9 @@ def prompt_of(settings: dict[str, Any], result: dict[str, Any]) -> str:
     return Lfm2VlProcessor.replace_image_token(own, result, 0, use_image_special_tokens=True)
 
 
-def check_positions(tile: Tile, rows: int, columns: int, patch: int) -> None:
+def check_positions(tile: Tile, rows: int, columns: int, taps: int) -> None:
     """The tower's table of random numbers, resized to a tile's grid."""
+    assert tile.positions.shape[1] == taps
     table = torch.from_numpy(np.random.default_rng(1).standard_normal((16, 16, 3), np.float32))
     expected = Siglip2VisionEmbeddings.resize_positional_embeddings(
         table, torch.tensor([[rows, columns]]), max_length=rows * columns
@@ -153,9 +154,18 @@ def test_an_image_equals_transformers(name, size):
         image = grid.transpose(4, 0, 2, 1, 3).reshape(3, rows * patch, columns * patch)
         assert np.array_equal(prepared.values(tile), cut(image, patch, 2))
         assert tile.rows == rows * columns // 4
-        assert tile.positions.shape[1] == TAPS
         assert tile.coordinates is None and tile.grid == (0, 0)
-        check_positions(tile, rows, columns, patch)
+        check_positions(tile, rows, columns, TAPS)
+
+
+@pytest.mark.parametrize(("tile", "taps"), [(32, TAPS), (24, 36), (16, 64), (8, 144)])
+def test_tiles_smaller_than_the_table_need_more_rows_of_it(tile, taps):
+    settings = vision_settings(encoder_patch_size=4, tile_size=tile)
+    with pytest.raises(ValueError, match=f"position_taps: 1; accepted: an integer from {taps} to"):
+        ImageProcessor(settings | {"position_taps": 1})
+    prepared = ImageProcessor(settings | {"position_taps": 200}).prepare(random_image((300, 200)))
+    for part in prepared.tiles[:-1]:
+        check_positions(part, tile // 4, tile // 4, 200)
 
 
 @pytest.mark.parametrize("name", ["small", "one tile"])
@@ -184,8 +194,10 @@ def test_special_tokens_may_be_off():
     ("path", "value"),
     [
         ("processor.max_tiles", 1),  # fewer than min_tiles
+        ("processor.max_tiles", 65),
         ("processor.tile_size", 130),
         ("processor.min_image_tokens", 257),
+        ("processor.max_image_tokens", 1 << 20),
         ("processor.max_pixels_tolerance", None),
         ("processor.use_thumbnail", None),
         ("processor.do_center_crop", True),
