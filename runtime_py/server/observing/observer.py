@@ -11,7 +11,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..life import Life
 from ..wire.errors import response
-from ..wire.streams import SERVER_SEND
 from .record import RequestRecord, accepted_id, set_current
 
 REQUEST_ID = "X-Request-Id"
@@ -48,7 +47,6 @@ class Observer:
             return
         record = _record(scope)
         set_current(record)
-        scope[SERVER_SEND] = send
         ids = [REQUEST_ID, *([ANTHROPIC_ID] if ANTHROPIC_VERSION in Headers(scope=scope) else ())]
 
         async def noted(message: Message) -> None:

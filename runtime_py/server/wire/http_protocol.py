@@ -15,6 +15,7 @@ from .errors import ApiError, response
 from .half_closed import HalfClosed
 from .lingering import LINGER_SECONDS, LingeringTransport
 from .socket_protocol import PATHS, SocketProtocol
+from .streams import WRITE_CHUNK
 
 # Number of h11 events that are handled in one turn; an event may be a chunk of one byte or of one
 # MiB.
@@ -61,6 +62,7 @@ class _Connection(h11.Connection):
         events_left: the remaining number of events.
         refusal: the reason to refuse a request that h11 accepts.
         media_type: media type of the response that has begun.
+        is_chunked: whether it is sent in chunks.
     """
 
     def __init__(self, most_head: int) -> None:
@@ -68,7 +70,7 @@ class _Connection(h11.Connection):
         self.events_left = _EVENTS
         self.refusal = ""
         self.media_type = b""
-        self._is_chunked = False  # whether the response that has begun is sent in chunks
+        self.is_chunked = False
 
     @property
     def pending(self) -> int:
@@ -85,19 +87,12 @@ class _Connection(h11.Connection):
             event = _in_origin_form(event)
         return event
 
-    def send(self, event: h11.Event) -> Any:
-        # A chunk leaves h11's states as they are, and h11's way to it takes as long as the system's
-        # call that sends it.
-        if type(event) is h11.Data and self._is_chunked and self.our_state is h11.SEND_BODY:
-            return b"%x\r\n%b\r\n" % (len(event.data), event.data) if event.data else b""
-        return super().send(event)
-
     def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
         written = super().send_with_data_passthrough(event)
         if isinstance(event, h11.Response):
             self.media_type = dict(event.headers).get(b"content-type", b"")
             head = b"".join(written or ()).lower()
-            self._is_chunked = b"\r\ntransfer-encoding: chunked\r\n" in head
+            self.is_chunked = b"\r\ntransfer-encoding: chunked\r\n" in head
         return written
 
     def _check_length(self, request: h11.Request) -> None:
@@ -194,11 +189,31 @@ class HttpProtocol(H11Protocol):
         if self.transport.is_closing():
             return
         self.conn.events_left = _EVENTS
+        before = self.cycle
         super().handle_events()
+        if self.cycle is not before:  # its task has not begun
+            cast("dict[str, Any]", self.cycle.scope)[WRITE_CHUNK] = self._write_chunk
         if self.conn.events_left == 0:
             self.flow.pause_reading()
             self.loop.call_soon(self._handle_rest)
         self._watch()
+
+    def _write_chunk(self, data: bytes) -> bool:
+        """Write a chunk of the response that runs; return False if `send` has to.
+
+        It leaves h11's states as they are, and the way through uvicorn and h11 takes as long as the
+        system's call that sends it.
+        """
+        if (
+            not self.conn.is_chunked
+            or self.conn.our_state is not h11.SEND_BODY
+            or self.flow.write_paused
+            or self.cycle.disconnected
+            or not data
+        ):
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        return True
 
     def _handle_rest(self) -> None:
         self.flow.resume_reading()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol, TypeVar
 
@@ -23,9 +23,9 @@ from .framing import Chunk, Framing
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _LAST_WORD_SECONDS = 1
-# Key in the ASGI scope for the `send` of the server itself. Middlewares change a response's start
-# alone, so chunks do not pass them.
-SERVER_SEND = "wherry.send"
+# Key in the ASGI scope for a function that writes a chunk to the connection if it can at once.
+# Middlewares change a response's start alone, so chunks need not pass them.
+WRITE_CHUNK = "wherry.write_chunk"
 # Seconds without a chunk after which a stream shows that it runs: less than clients and proxies
 # wait, of which some give up after 15 or 30 seconds.
 KEEP_ALIVE_SECONDS = 10.0
@@ -108,7 +108,7 @@ class StreamedAnswer(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream to one client; the request is freed in any case."""
         try:
-            await while_connected(receive, self._send_all(send, scope.get(SERVER_SEND, send)))
+            await while_connected(receive, self._send_all(send, scope.get(WRITE_CHUNK)))
         except (ClientGone, OSError):
             current().error = "client_gone"
         except ApiError as e:  # the request's deadline has passed
@@ -129,15 +129,17 @@ class StreamedAnswer(Response):
             end = _send_last(send, self._framing.of_error(error))
             await asyncio.wait_for(end, _LAST_WORD_SECONDS)
 
-    async def _send_all(self, start: Send, send: Send) -> None:
+    async def _send_all(self, send: Send, write: Callable[[bytes], bool] | None) -> None:
         headers = self.raw_headers
-        await start({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         self._started = True
         alive = asyncio.ensure_future(self._keep_alive(send))
         try:
             while chunks := await self._stream.batch():
                 self._busy = True
-                await _send(send, b"".join(map(self._framing.chunk, chunks)))
+                data = b"".join(map(self._framing.chunk, chunks))
+                if write is None or not write(data):
+                    await _send(send, data)
                 self._busy, self._sent_at = False, time.monotonic()
             last = self._framing.last
         except WherryError as e:
