@@ -18,7 +18,7 @@ import wherry as package
 from wherry import MLCEngine
 
 from ..runtime.live_server import live
-from ..support.command import environment, wherry
+from ..support.command import environment, here, wherry
 from ..support.waiting import until
 
 DEMO = Path(package.__path__[0]) / "demo"
@@ -210,4 +210,4 @@ def test_a_client_that_goes_away_frees_its_request(demo):
 def test_the_readme_names_what_there_is():
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     for command in re.findall(r"^\| `wherry (\w+)", readme, re.MULTILINE):
-        assert wherry(command, "--help").returncode == 0
+        assert here(command, "--help").returncode == 0

@@ -17,7 +17,7 @@ from wherry.artifact.manifest import read_manifest
 from wherry.cli.group import cli
 from wherry.errors import ResourceError, UsageError
 
-from ..support.command import SRC, environment, python, wherry
+from ..support.command import SRC, environment, here, python, wherry
 from ..support.tiny_models import save
 
 TEXT = ["The fox ran over the hill and saw a small river.", "Once upon a time there was a fox."]
@@ -64,7 +64,7 @@ class TestCommands:
             "float",
         )
         arguments += ("-o", str(out))
-        first = wherry(*arguments)
+        first = here(*arguments)
         assert (first.returncode, first.stdout) == (0, f"{out}\n"), first.stderr
         manifest = read_manifest(out)
         assert manifest.deployment["context"] == 64
@@ -74,21 +74,21 @@ class TestCommands:
             manifest.memory["kv_per_token"] == 2 * 2 * 2 * 16 * 4
         )  # layers, k and v, heads, e, f32
         before = (out / "model.so").stat().st_mtime_ns
-        assert wherry(*arguments).returncode == 0
+        assert here(*arguments).returncode == 0
         assert (out / "model.so").stat().st_mtime_ns == before  # a cache hit
-        other = wherry(*arguments, "--max-batch", "3", "--activations", "int8")  # other inputs
+        other = here(*arguments, "--max-batch", "3", "--activations", "int8")  # other inputs
         assert other.returncode == 0
         assert (out / "model.so").stat().st_mtime_ns != before
         assert read_manifest(out).deployment["activations"] == "int8"
 
     def test_compile_says_what_it_wrote_and_for_whom(self, model, tmp_path):
         out = tmp_path / "phone"
-        done = wherry("compile", model, "--target", "metal", "--host", "ios", "-o", str(out))
+        done = here("compile", model, "--target", "metal", "--host", "ios", "-o", str(out))
         assert (done.returncode, done.stdout) == (0, f"{out}\n"), done.stderr
         symbols = read_manifest(out).target["objects"]["symbols"]
         assert "for metal on arm64-apple-ios16.0\n" in done.stderr
         assert f'Mach-O objects to link; found by SystemLib("{symbols}")' in done.stderr
-        wrong = wherry("compile", model, "--target", "metal", "--host", "android")
+        wrong = here("compile", model, "--target", "metal", "--host", "android")
         assert (wrong.returncode, wrong.stdout) == (2, "")
         assert "it can have macos, macabi, ios, ios-simulator" in wrong.stderr
 
@@ -113,9 +113,9 @@ class TestCommands:
 
     def test_list(self, model):
         assert wherry("run", model, "--max-tokens", "1", "x").returncode == 0
-        rows = json.loads(wherry("list", "--json").stdout)
+        rows = json.loads(here("list", "--json").stdout)
         assert any(r["name"].startswith("tiny-llama") for r in rows)
-        assert "q4f16_1" in wherry("list").stdout
+        assert "q4f16_1" in here("list").stdout
 
     @pytest.mark.nightly
     def test_debug_dump(self, model, tmp_path):
@@ -139,7 +139,7 @@ class TestCommands:
     ],
 )
 def test_errors_say_what_to_type(arguments, code, said):
-    done = wherry(*arguments)
+    done = here(*arguments)
     assert done.returncode == code and done.stdout == ""
     assert said in done.stderr and "Traceback" not in done.stderr
 
@@ -207,4 +207,4 @@ def test_help_of_every_command():
     text = wherry("--help").stdout
     for name in ("run", "chat", "serve", "convert", "compile", "list", "doctor"):
         assert f"  {name} " in text
-        assert wherry(name, "--help").stdout.startswith("Usage:")
+        assert here(name, "--help").stdout.startswith("Usage:")

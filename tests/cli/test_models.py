@@ -81,14 +81,14 @@ def test_pull_makes_what_run_needs():
     done = wherry("pull", "demo")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{ensure_artifact('demo')}\n"
-    source = wherry("pull", "demo", "--only-download").stdout.strip()
+    source = here("pull", "demo", "--only-download").stdout.strip()
     assert (Path(source) / "model.safetensors").is_file()
 
 
 @pytest.mark.cpu
 def test_ps_lists_a_server_while_it_lives():
     folder = ensure_artifact("demo")
-    assert "No server is running" in wherry("ps").stderr
+    assert "No server is running" in here("ps").stderr
     process = started("serve", str(folder), "--port", "0")
     try:
         for line in process.stderr:
@@ -99,14 +99,14 @@ def test_ps_lists_a_server_while_it_lives():
         assert [words[0] for words in lines] == ["chat", "model", "device", "memory"]
         assert lines[0][1:] == ["page", f"{url}/\n"] and "KV cache " in lines[3][-1]
         assert lines[1][1:] == ["demo,", "context of 1,024 tokens\n"]
-        (server,) = json.loads(wherry("ps", "--json").stdout)
+        (server,) = json.loads(here("ps", "--json").stdout)
         assert (server["pid"], server["url"], server["models"]) == (process.pid, url, ["demo"])
         assert server["problem"] is None and server["memory"] > 50e6
-        assert url in wherry("ps").stdout
+        assert url in here("ps").stdout
         os.kill(process.pid, signal.SIGKILL)  # it cannot tidy up
         process.wait()
         assert list((settings.cache_dir() / "running").iterdir())
-        assert json.loads(wherry("ps", "--json").stdout) == []
+        assert json.loads(here("ps", "--json").stdout) == []
         assert not list((settings.cache_dir() / "running").iterdir())
     finally:
         process.kill()
@@ -119,7 +119,7 @@ def test_a_server_that_ends_takes_its_file_along(tmp_path, monkeypatch):
     with running.announced("http://127.0.0.1:1", "demo"):
         (server,) = running.servers()
         assert (server.url, server.model, server.pid) == ("http://127.0.0.1:1", "demo", os.getpid())
-        done = wherry("ps")
+        done = here("ps")
         assert "127.0.0.1:1/v1 cannot be reached" in done.stdout and done.returncode == 0
     assert running.servers() == [] and list((tmp_path / "running").iterdir()) == []
 
