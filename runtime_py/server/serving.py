@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing_extensions import Unpack
 
 from wherry.base import settings
+from wherry.base.collection import frozen
 
 from ..engine import MLCEngine
 from .app import create_app
@@ -88,14 +88,8 @@ def serve(
             exit_when_stuck=own.get("exit_when_stuck", False),
             on_ready=own.get("on_ready"),
         )
-        # What is loaded by now stays. A garbage collection that visits it stops all threads for a
-        # tenth of a second.
-        gc.freeze()
-        try:
-            with quiet_signals(), contextlib.suppress(KeyboardInterrupt):
-                server.run()
-        finally:
-            gc.unfreeze()
+        with frozen(), quiet_signals(), contextlib.suppress(KeyboardInterrupt):
+            server.run()
         if server.ends_process:
             end_process()
     finally:
