@@ -82,7 +82,7 @@ else
 	npm run --silent --prefix web lint
 endif
 
-# PyPI's and npm's: sources of xgrammar and cpp-httplib, Kotlin's compiler, naga.
+# PyPI's and npm's: sources of xgrammar, cpp-httplib and wuffs, Kotlin's compiler, naga.
 tools: $(VENV)/.checked
 	PYTHONPATH=src $(BIN)/python -m wherry.tools
 

@@ -1,7 +1,14 @@
 # What programs without Python need above tokens, as the library wherry_app, and the programs over it.
 include(app/rooms.cmake)
 include(cmake/xgrammar.cmake)
+include(cmake/wuffs.cmake)
 wherry_add_xgrammar("${CMAKE_CURRENT_SOURCE_DIR}")
+wherry_add_wuffs()
+if(TARGET wuffs)  # for tests
+  target_sources(wherry_readers PRIVATE
+    app/testing/decode.cc app/decode/exif.cc app/decode/wuffs/decode.cc)
+  target_link_libraries(wherry_readers PRIVATE wuffs)
+endif()
 wherry_sources(_app_sources "${CMAKE_CURRENT_SOURCE_DIR}" ${WHERRY_APP_ROOMS})
 list(REMOVE_ITEM _app_sources ${_reading_sources} ${_request_sources})
 add_library(wherry_app OBJECT ${_app_sources})
@@ -10,9 +17,11 @@ set_target_properties(wherry_app PROPERTIES UNITY_BUILD_MODE GROUP
 wherry_unity_rooms("${CMAKE_CURRENT_SOURCE_DIR}" ${_app_sources})
 target_include_directories(wherry_app PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}" app/include)
 target_link_libraries(wherry_app PUBLIC wherry_requests wherry_reading wherry_core)
-if(TARGET xgrammar)
-  target_link_libraries(wherry_app PUBLIC xgrammar)
-endif()
+foreach(_library xgrammar wuffs)
+  if(TARGET ${_library})
+    target_link_libraries(wherry_app PUBLIC ${_library})
+  endif()
+endforeach()
 # Tokenizers, templates, and chats with a scripted model: what tests/app compares with Python's.
 foreach(_program tokenize render_templates scripted_app)
   add_executable(wherry_${_program} app/programs/${_program}.cc)

@@ -14,3 +14,5 @@ list(REMOVE_ITEM WHERRY_APP_ROOMS app/host app/lite app/programs app/testing)
 set(WHERRY_WITH_GRAMMAR app/grammar/xgrammar)
 set(WHERRY_WITHOUT_GRAMMAR app/grammar/none)
 list(REMOVE_ITEM WHERRY_APP_ROOMS ${WHERRY_WITH_GRAMMAR} ${WHERRY_WITHOUT_GRAMMAR})
+# And of these; see wuffs.cmake.
+list(REMOVE_ITEM WHERRY_APP_ROOMS app/decode app/decode/wuffs app/decode/none)

@@ -175,7 +175,7 @@ def _build_tower(
         target,
         compilation.deployment,
         report,
-        f"{compilation.linked}{TOWER}_",
+        f"{compilation.linked}_{TOWER}",
         stem=TOWER,
     )
 

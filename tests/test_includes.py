@@ -36,6 +36,7 @@ APP: dict[str, set[str]] = {
     "support": set(),
     "value": set(),
     "image": {"value"},
+    "decode": {"image"},
     "text": {"value"},
     "template": {"value"},
     "request": {"data", "value"},
@@ -44,7 +45,7 @@ APP: dict[str, set[str]] = {
     "files": {"request", "value"},
     "vectors": {"request", "template", "text", "value"},
     "chat": {"grammar", "image", "request", "template", "text", "tools", "value", "vectors"},
-    "load": {"chat", "grammar", "request", "support", "template", "text", "value"},
+    "load": {"chat", "decode", "grammar", "request", "support", "template", "text", "value"},
     "host": {
         "chat",
         "grammar",
@@ -58,7 +59,7 @@ APP: dict[str, set[str]] = {
     },
     "abi": {"chat", "files", "load", "request", "value"},
     "lite": {"request", "value"},
-    "testing": {"grammar", "image", "text", "tools", "value"},
+    "testing": {"decode", "grammar", "image", "text", "tools", "value"},
     "programs": {"chat", "grammar", "request", "template", "text", "tools", "value"},
 }
 OPEN = {"matcher", "support"}

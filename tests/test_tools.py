@@ -64,7 +64,7 @@ def test_an_archive_of_another_hash_is_refused(wheel, tmp_path, monkeypatch):
 
 
 def test_a_wrong_name_lists_the_tools(tmp_path):
-    with pytest.raises(UsageError, match=r"'gradle'.*httplib, xgrammar, kotlin, naga"):
+    with pytest.raises(UsageError, match=r"'gradle'.*httplib, xgrammar, wuffs, kotlin, naga"):
         tools.fetch("gradle", tmp_path)
 
 
@@ -95,5 +95,6 @@ def test_the_registries_have_them(tmp_path):
         assert tools.fetch(name, tmp_path)
     assert (tmp_path / "httplib" / "httplib.h").is_file()
     assert (tmp_path / "xgrammar" / "include" / "xgrammar" / "compiler.h").is_file()
+    assert (tmp_path / "wuffs" / "wuffs-unsupported-snapshot.c").is_file()
     assert list((tmp_path / "kotlin").glob("kotlin-stdlib-*.jar"))
     assert (tmp_path / "node_modules" / "naga-wasm" / "dist" / "wasm" / "naga_bg.wasm").is_file()

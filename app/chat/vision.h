@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "app/image/image.h"
@@ -18,6 +19,11 @@ struct Vision {
   // Decodes an image file. Throws std::invalid_argument with the reason why it cannot be read.
   std::function<RgbImage(std::string_view file)> decode;
 };
+
+// Returns what a model does with images, without a decoder.
+// settings: wherry-vision.json. id_of: returns the id of a token, or -1. Throws Error.
+std::unique_ptr<Vision> read_vision(const json::Value& settings,
+                                    const std::function<int64_t(const std::string& token)>& id_of);
 
 }  // namespace wherry::app
 

@@ -37,18 +37,8 @@ std::vector<int32_t> ids_of(const Value& list) {
 // Returns null for a model that reads text alone.
 std::unique_ptr<const Vision> vision_of(const Value& settings, const Services& services) {
   if (settings.is_none()) return nullptr;
-  auto result = std::make_unique<Vision>();
-  try {
-    result->processor = ImageProcessor::create(settings);
-  } catch (const std::invalid_argument& error) {
-    throw Error(WHERRY_INCOMPATIBLE, std::string("wherry-vision.json: ") + error.what());
-  }
-  const std::string& soft_token = result->processor->soft_token();
-  result->token = static_cast<int32_t>(services.id_of(soft_token));
-  if (result->token < 0) {
-    throw Error(WHERRY_INCOMPATIBLE,
-                "the tokenizer has no token " + soft_token + ", which stands for images");
-  }
+  auto result =
+      read_vision(settings, [&](const std::string& token) { return services.id_of(token); });
   result->decode = [&services](std::string_view file) { return services.decode_image(file); };
   return result;
 }

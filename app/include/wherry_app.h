@@ -119,7 +119,8 @@ WHERRY_API int wherry_app_abort(wherry_app* app, int64_t id);
 
 /*
  * Returns statistics as JSON: {"model", "device", "code", "passed_over", "context", "chat",
- * "requests", "pages_total", "pages_free", ...}. The caller frees *json with wherry_app_free.
+ * "images" (whether requests may have some), "requests", "pages_total", "pages_free", ...}. The
+ * caller frees *json with wherry_app_free.
  *
  * device: what runs the model, as in wherry_app_open. code: the target of the library that runs, as
  * "cpu:armv8-a+dotprod"; null if it is not of a package. passed_over: libraries of the package that

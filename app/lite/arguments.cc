@@ -44,6 +44,7 @@ constexpr Option kOptions[] = {
     {"repetition-penalty", kAsks, Kind::kNumber, For::kRequest},
     {"seed", kAsks, Kind::kInteger, For::kRequest},
     {"system", kAsks, Kind::kText, For::kOwn},
+    {"image", kRunOption, Kind::kText, For::kOwn},
     {"completion", kRunOption, Kind::kFlag, For::kOwn},
     {"host", kServeOption, Kind::kText, For::kOwn},
     {"port", kServeOption, Kind::kInteger, For::kOwn},
@@ -96,6 +97,7 @@ const Option& option_of(const std::string& name, const Arguments& typed) {
 
 void set(Arguments& typed, const Option& option, const std::string& text) {
   if (std::string(option.name) == "allow-host") return typed.hosts.push_back(text);
+  if (std::string(option.name) == "image") return typed.images.push_back(text);
   Items& items = option.part == For::kModel     ? typed.model
                  : option.part == For::kRequest ? typed.request
                                                 : typed.own;

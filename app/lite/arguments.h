@@ -22,6 +22,7 @@ struct Arguments {
   Items request;  // fields of each request
   Items own;      // other options by name, e.g. "port"
   std::vector<std::string> hosts;
+  std::vector<std::string> images;  // paths, for the command `run`
 
   // Searches `own`; returns null if the option was not given.
   const Value* find(const char* name) const;

@@ -229,13 +229,15 @@ struct HttpServer::Impl {
   }
 
   Value described() const {
+    json::Values inputs{"text"};
+    if (model.reads_images()) inputs.emplace_back("image");
     return json::make_dict({{"id", model.name()},
                             {"object", "model"},
                             {"created", created},
                             {"owned_by", "wherry"},
                             {"max_model_len", model.context()},
                             {"root", model.name()},
-                            {"input_modalities", json::make_list({"text"})}});
+                            {"input_modalities", json::make_list(std::move(inputs))}});
   }
 
   void answer(Endpoint endpoint, const std::string& text, const Request& request,

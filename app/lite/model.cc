@@ -88,6 +88,7 @@ Model::Model(const Arguments& typed) {
   const Value match = stats();
   name_ = text_at(match, "model");
   context_ = find(match, "context")->integer();
+  reads_images_ = json::truth(*find(match, "images"));
   say_what_was_passed_over(match);
 }
 

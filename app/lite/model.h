@@ -24,11 +24,13 @@ class Model {
   Value stats() const;
   const std::string& name() const { return name_; }
   int64_t context() const { return context_; }  // tokens
+  bool reads_images() const { return reads_images_; }
 
  private:
   wherry_app* app_ = nullptr;
   std::string name_;
   int64_t context_ = 0;
+  bool reads_images_ = false;
 };
 
 // Returns the value at a path like "choices/0/text" of JSON; null if there is none.

@@ -22,7 +22,8 @@ namespace wherry::lite {
 
 namespace {
 
-constexpr int64_t kPort = 8000, kMaxBody = int64_t{1} << 20;
+constexpr int64_t kPort = 8000;
+constexpr int64_t kMaxBody = int64_t{1} << 20, kMaxBodyWithImages = int64_t{16} << 20;  // bytes
 // Milliseconds that running requests get after the first signal.
 constexpr int kDrainMilliseconds = 30000;
 
@@ -95,12 +96,13 @@ int serve(const Arguments& typed) {
   const std::string key = key_of(typed);
   const std::string host = host_of(typed, !key.empty());
   const int port = port_of(typed);
-  const auto max_body = static_cast<uint64_t>(typed.number("max-body", kMaxBody));
 #ifdef __GLIBC__
   // Limits glibc's arenas, which would otherwise grow with the number of connection threads.
   mallopt(M_ARENA_MAX, 2);
 #endif
   const Model model(typed);
+  const int64_t most = model.reads_images() ? kMaxBodyWithImages : kMaxBody;
+  const auto max_body = static_cast<uint64_t>(typed.number("max-body", most));
   const Guard guard(key, typed.hosts, max_body);
   HttpServer server(model, guard, max_body, !typed.flag("quiet"));
   const int bound = server.bind(host, port);

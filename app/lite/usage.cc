@@ -29,6 +29,7 @@ constexpr char kRun[] =
     "Answers PROMPT, or what standard input says, on standard output, and ends it with a newline.\n"
     "A model without a chat template continues PROMPT instead.\n"
     "\n"
+    "  --image FILE          a JPEG, PNG or GIF, which stands before PROMPT; may be repeated\n"
     "  --completion          continue PROMPT in any case\n";
 
 constexpr char kServe[] =
@@ -45,7 +46,9 @@ constexpr char kServe[] =
     "  --api-key KEY         require it; default: WHERRY_API_KEY\n"
     "  --allow-host NAME     a name of this machine that clients use, where no key is required\n"
     "  --name NAME           of the model, for clients; default: its own\n"
-    "  --max-body N          bytes of one request; default: 1048576\n"
+    "  --max-body N          bytes of one request; default: 1048576, for a model that reads "
+    "images\n"
+    "                        16777216\n"
     "  --quiet               no line for each request\n";
 
 constexpr char kSampling[] =

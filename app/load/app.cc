@@ -75,6 +75,7 @@ std::string App::stats() const {
       {"passed_over", rows_of(passed_)},
       {"context", model_.abilities.context},
       {"chat", model_.chat_format != nullptr},
+      {"images", model_.vision != nullptr && model_.vision->processor != nullptr},
       {"requests", Value::size(requests_.size())},
       {"waiting", stats.waiting},
       {"prefilling", stats.prefilling},

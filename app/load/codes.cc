@@ -17,7 +17,12 @@ std::string text_at(const Value& row, const char* name) {
 std::string kind_of(const std::string& device) { return device.substr(0, device.find(':')); }
 
 Code read_code(const Value& row) {
-  Code code{text_at(row, "device"), text_at(row, "name"), "system:" + text_at(row, "symbols"), {}};
+  const std::string tower = text_at(row, "tower");
+  Code code{text_at(row, "device"),
+            text_at(row, "name"),
+            "system:" + text_at(row, "symbols"),
+            tower.empty() ? "" : "system:" + tower,
+            {}};
   const Value* features = row.is_dict() ? row.dict().find(std::string_view("features")) : nullptr;
   if (features != nullptr && features->is_sequence()) {
     for (const Value& feature : features->items()) code.features.push_back(feature.text());

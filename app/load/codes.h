@@ -4,7 +4,8 @@
 // the program, with a table in JSON that `wherry package` writes (src/wherry/packager/linked.py):
 //
 //   {"<symbol prefix in the manifest>": [{"device": "opencl", "name": "opencl:128",
-//     "symbols": "<prefix of this library>", "features": [...]}, ...]}, the preferred ones first
+//     "symbols": "<prefix of this library>", "tower": "<prefix of its tower's>", or "" without one,
+//     "features": [...]}, ...]}, the preferred ones first
 #ifndef WHERRY_APP_CHAT_CODES_H_
 #define WHERRY_APP_CHAT_CODES_H_
 
@@ -20,6 +21,7 @@ struct Code {
   std::string device;                 // kind and index, as in option "device": "cpu", "opencl:0"
   std::string name;                   // name of the target: "cpu:armv8-a+dotprod"; "" if not known
   std::string library;                // argument of wherry_model_load
+  std::string tower;                  // its option "vision"; "" if the model takes no images
   std::vector<std::string> features;  // features that CPUs need, in Linux's names
 };
 

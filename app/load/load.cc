@@ -1,6 +1,7 @@
 #include "app/load/load.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "app/load/codes.h"
@@ -11,6 +12,8 @@
 namespace wherry::app {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 using Items = std::vector<std::pair<Value, Value>>;
 
@@ -34,12 +37,24 @@ std::string engine_config(const Fields& options, const Manifest& manifest) {
   return json::to_compact_json(json::make_dict(std::move(items)));
 }
 
-std::string model_options(const Fields& options) {
+std::string model_options(const Fields& options, const Code& code) {
   Items items;
+  if (!code.tower.empty()) items.emplace_back("vision", code.tower);
   for (const char* name : {"threads", "pack_dir", "check_weights"}) {
     if (const Value* value = options.find(name)) items.emplace_back(name, *value);
   }
   return json::to_compact_json(json::make_dict(std::move(items)));
+}
+
+// Returns the path of the tower's library next to a text library, as "vision.so" next to
+// "model.so"; "" if there is none.
+std::string tower_of(const std::string& library) {
+  const fs::path path(library);
+  const std::string name = path.filename().string();
+  constexpr std::string_view kText = "model";
+  if (name.compare(0, kText.size(), kText) != 0) return "";
+  const fs::path tower = path.parent_path() / ("vision" + name.substr(kText.size()));
+  return fs::is_regular_file(tower) ? tower.string() : "";
 }
 
 // Returns the path of the library from the options, else in the folder; a folder without a library
@@ -99,7 +114,8 @@ class Loader {
     linked_ = !codes.empty();
     if (linked_) return codes_for(device, codes);
     const std::string usual = device.empty() || device == "auto" ? "cpu" : device;
-    return {{usual, "", library_of(options_, manifest_, folder_), {}}};
+    const std::string library = library_of(options_, manifest_, folder_);
+    return {{usual, "", library, tower_of(library), {}}};
   }
 
   void load(const Code& code, Loaded& loaded) const {
@@ -107,7 +123,7 @@ class Loader {
                 programs_);
     wherry_model* model = nullptr;
     check(wherry_model_load(code.library.c_str(), folder_.c_str(), code.device.c_str(),
-                            model_options(options_).c_str(), &model));
+                            model_options(options_, code).c_str(), &model));
     loaded.model.reset(model);
     wherry_engine* engine = nullptr;
     check(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/decode/decode.h"
 #include "app/load/libraries.h"
 #include "app/load/load.h"
 #include "app/load/status.h"
@@ -55,6 +56,16 @@ struct Limits {
   bool writes_text;
 };
 
+// Returns what a model does with images; null if it takes none, or this build has no decoder.
+std::unique_ptr<const Vision> vision_of(const Files& files, const Tokenizer& tokenizer) {
+  const Value settings = read_object(files, "wherry-vision.json");
+  if (settings.dict().items.empty() || !decodes_images()) return nullptr;
+  auto vision = read_vision(
+      settings, [&](const std::string& token) { return tokenizer.id_of(token).value_or(-1); });
+  vision->decode = decode_image;
+  return vision;
+}
+
 // Whether a library has the function that generates text; one that names no functions has it.
 bool writes_text(const Fields& metadata) {
   const Value* entries = metadata.find("entries");
@@ -92,12 +103,16 @@ std::unique_ptr<App> open_app(const std::string& folder, const std::string& opti
   progress("files", 1, 1);
   open_runtime(text_option(options, "runtime"));
   progress("tokenizer", 0, 1);
-  TextInterface text_interface =
-      read_text_interface(files_of(folder), text_option(options, "tool_format"));
+  const Files files = files_of(folder);
+  TextInterface text_interface = read_text_interface(files, text_option(options, "tool_format"));
+  if (auto vision = vision_of(files, *text_interface.tokenizer)) {
+    text_interface.vision = std::move(vision);
+  }
   progress("tokenizer", 1, 1);
   progress("weights", 0, manifest.bytes);
   Loaded loaded = load_model(folder, options, manifest);
   progress("weights", manifest.bytes, manifest.bytes);
+  if (loaded.code.tower.empty()) text_interface.vision = nullptr;
   const Limits limits =
       limits_of(loaded.model.get(), loaded.engine.get(), options, *text_interface.tokenizer);
   text_interface.head.size = limits.embedding_size;

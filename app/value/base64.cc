@@ -1,10 +1,13 @@
 #include "app/value/base64.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace wherry {
 
 namespace {
+
+constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 int sextet(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
@@ -16,6 +19,22 @@ int sextet(char c) {
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 }  // namespace
+
+std::string encode_base64(std::string_view bytes) {
+  std::string result;
+  result.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t n = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j) {
+      group = group << 8 | (j < n ? static_cast<uint8_t>(bytes[i + j]) : 0);
+    }
+    for (size_t j = 0; j < 4; ++j) {
+      result += j <= n ? kDigits[group >> (18 - 6 * j) & 63] : '=';
+    }
+  }
+  return result;
+}
 
 size_t decode_base64(std::string_view text, std::string& bytes) {
   bytes.clear();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "app/value/base64.h"
 #include "support/error.h"
 
 namespace wherry::app {
@@ -65,24 +66,13 @@ double probability(double yes, double no) {
 }
 
 std::string in_base64(const Floats& values) {
-  static constexpr char kDigits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<unsigned char> bytes;  // little-endian on any machine
+  std::string bytes;  // little-endian on any machine
   for (const float value : values) {
     uint32_t bits = 0;
     std::memcpy(&bits, &value, sizeof bits);
-    for (int shift = 0; shift < 32; shift += 8) {
-      bytes.push_back(static_cast<unsigned char>(bits >> shift));
-    }
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(bits >> shift & 0xFF);
   }
-  std::string result;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t n = std::min<size_t>(3, bytes.size() - i);
-    uint32_t three = 0;
-    for (size_t k = 0; k < 3; ++k) three = three << 8 | (k < n ? bytes[i + k] : 0U);
-    for (size_t k = 0; k < 4; ++k) result += k <= n ? kDigits[three >> (18 - 6 * k) & 63] : '=';
-  }
-  return result;
+  return encode_base64(bytes);
 }
 
 }  // namespace wherry::app

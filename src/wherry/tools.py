@@ -56,7 +56,7 @@ class FromPip:
     @property
     def is_source(self) -> bool:
         """Whether the source distribution is wanted, and not a wheel."""
-        return self.requirement.partition("==")[0] in ("llama-cpp-python", "xgrammar")
+        return self.requirement.partition("==")[0] in ("llama-cpp-python", "pywuffs", "xgrammar")
 
 
 TOOLS: dict[str, FromPip] = {
@@ -81,6 +81,14 @@ TOOLS: dict[str, FromPip] = {
             "NOTICE": "NOTICE",
             "PKG-INFO": "PKG-INFO",
         },
+    ),
+    # For images in programs without Python, out of the only package that has its source; the file
+    # says its licence, Apache-2.0 or MIT.
+    "wuffs": FromPip(
+        "pywuffs==2.0.1",
+        "5a9fd8a5026badf9e133940cee87ad58bd5cb4cd5264b9c46b607cb34e2bb9ab",
+        {"libs/wuffs/release/c/": ""},
+        (".c",),
     ),
     # Kotlin's compiler, and the libraries that mobile/android takes.
     "kotlin": FromPip(

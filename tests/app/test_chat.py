@@ -222,8 +222,7 @@ def test_what_is_no_json(app):
     assert app.all("x1")[-1]["error"]["code"] == "invalid_json"
 
 
-def test_images_of_a_model_that_sees_are_refused_by_name(folder, tmp_path):
-    """Apps have no decoder of image files yet."""
+def test_a_model_without_its_tower_reads_text(folder, tmp_path):
     model = with_template(folder, tmp_path / "model")
     (model / "wherry-vision.json").write_text("{}")
     app = App(model)
@@ -231,5 +230,5 @@ def test_images_of_a_model_that_sees_are_refused_by_name(folder, tmp_path):
     error = app.ask(messages=[{"role": "user", "content": [image]}])["error"]
     assert error["code"] == "unsupported_content"
     assert error["param"] == "messages[0].content[0].type"
-    assert "this program does not read image files" in error["message"]
+    assert "this model reads text, and no images" in error["message"]
     app.close()

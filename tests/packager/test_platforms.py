@@ -37,14 +37,22 @@ def test_devices_of_platforms():
         platforms_of(["iphone:opencl"])
 
 
-def compiled(folder, kind, symbols, *variants):
+def compiled(folder, kind, symbols, *variants, sees=False):
     """A compiled folder as far as a package reads it: an archive with an object per library."""
     folder.mkdir()
     records = [{"name": f"{kind}:base", "features": [], "library": "model.tar", "symbols": symbols}]
     for i, features in enumerate(variants, 1):
         own = {"name": f"{kind}:{i}", "features": list(features), "symbols": f"{symbols}{i}_"}
         records.append({**own, "library": f"model.{i}.tar"})
-    for record in records:
+    towers = [
+        {
+            "library": record["library"].replace("model", "vision"),
+            "symbols": record["symbols"].replace(symbols, f"{symbols}vision_"),
+        }
+        for record in records
+        if sees
+    ]
+    for record in [*records, *towers]:
         with tarfile.open(folder / record["library"], "w") as archive:
             entry = tarfile.TarInfo("lib0.o")
             entry.size = len(record["symbols"])
@@ -55,7 +63,8 @@ def compiled(folder, kind, symbols, *variants):
         "variants": records[1:],
         "objects": {"format": "ELF", "symbols": symbols},
     }
-    manifest = SimpleNamespace(target=target, library="model.tar")
+    files = dict.fromkeys(record["library"] for record in [*records, *towers])
+    manifest = SimpleNamespace(target=target, library="model.tar", files=files)
     return linked.Compiled(folder=folder, manifest=manifest)
 
 
@@ -77,6 +86,21 @@ def test_the_best_code_comes_first_and_the_oldest_cpu_last(model):
         ("cpu", "cpu:base", "wherry_a_", ()),
     ]
     assert linked.files_of(model["cpu"].manifest) == {"model.tar", "model.1.tar"}
+    assert not linked.sees(model)
+
+
+def test_towers_are_linked_too(tmp_path):
+    model = {"cpu": compiled(tmp_path / "cpu", "cpu", "wherry_a_", ["asimddp"], sees=True)}
+    assert linked.sees(model)
+    assert [c.tower for c in linked.codes_of(model)] == ["wherry_a_vision_1_", "wherry_a_vision_"]
+    names = {f"{stem}{level}.tar" for stem in ("model", "vision") for level in ("", ".1")}
+    assert linked.files_of(model["cpu"].manifest) == names
+    out = tmp_path / "objects"
+    out.mkdir()
+    linked.write_models(out, [model], ())
+    prefixes = {"wherry_a_", "wherry_a_1_", "wherry_a_vision_", "wherry_a_vision_1_"}
+    assert {p.read_text() for p in out.glob("*.o")} == prefixes
+    assert '"tower": "wherry_a_vision_1_"' in (out / "models.cc").read_text()
 
 
 def test_objects_of_all_libraries_and_their_table(model, tmp_path):

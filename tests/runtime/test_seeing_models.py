@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import torch
 import transformers
 from fastapi.testclient import TestClient
-from tokenizers import AddedToken
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
 from wherry.artifact.manifest import read_manifest
@@ -20,9 +18,9 @@ from wherry.compiler.forecast import described_folder, forecast
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.caller import Caller
 
-from ..support.tiny_models import COMMON, compiled, randomise
-from . import small_tokenizers
-from .vision_model import LISTS, SETTINGS, SPECIALS, file_of, picture, text, url_of
+from ..support.seeing_folder import seeing_folder
+from ..support.tiny_models import COMMON, compiled
+from .vision_model import SETTINGS, file_of, picture, text, url_of
 
 pytestmark = pytest.mark.cpu
 SIZES = [(64, 64), (200, 90), (7, 31), (32, 32)]
@@ -30,33 +28,7 @@ SIZES = [(64, 64), (200, 90), (7, 31), (32, 32)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A tiny SmolVLM, as on the hub."""
-    folder = tmp_path_factory.mktemp("smolvlm")
-    backend = small_tokenizers.byte_level()
-    backend.add_special_tokens([AddedToken(name, special=True) for name in SPECIALS])
-    backend.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>"}))
-    (folder / "chat_template.jinja").write_text(LISTS)
-    (folder / "preprocessor_config.json").write_text(json.dumps(SETTINGS["processor"]))
-    torch.manual_seed(4)
-    config = transformers.AutoConfig.for_model(
-        "smolvlm",
-        text_config={"model_type": "llama", **COMMON, "vocab_size": 400},
-        vision_config={
-            "hidden_size": 48,
-            "intermediate_size": 80,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 3,
-            **SETTINGS["vision_config"],
-        },
-        scale_factor=SETTINGS["scale_factor"],
-        image_token_id=backend.token_to_id("<image>"),
-        tie_word_embeddings=False,
-    )
-    model = transformers.AutoModelForImageTextToText.from_config(config).float().eval()
-    randomise(model, 0)
-    model.save_pretrained(folder)
-    return folder
+    return seeing_folder(tmp_path_factory.mktemp("smolvlm"))
 
 
 @pytest.fixture(scope="module")

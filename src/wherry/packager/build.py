@@ -20,7 +20,7 @@ from wherry.base import settings
 from wherry.base.locks import making
 from wherry.errors import ToolchainError
 
-from . import drivers, httplib, sources, xgrammar
+from . import drivers, httplib, sources, wuffs, xgrammar
 from .compilers import Compiler, find_program
 from .platforms import Platform
 
@@ -37,6 +37,7 @@ def build(
     progress: Progress | None = None,
     *,
     grammar: bool = False,
+    images: bool = False,
     devices: Sequence[str] = (),
 ) -> tuple[Path, ...]:
     """Build the libraries in `out`: lib/libwherry.a, and lib/libwherry.so if it can be linked.
@@ -50,6 +51,7 @@ def build(
         out: the output folder.
         progress: called with the platform's name, steps done, and steps in total.
         grammar: whether xgrammar, which must be installed, is compiled in.
+        images: whether wuffs, which must be installed, is compiled in.
         devices: kinds of devices whose plugins are compiled in; no requirement may be missing.
 
     Returns:
@@ -58,7 +60,7 @@ def build(
     Raises:
         ToolchainError: CMake or the compiler failed; the message ends with its output.
     """
-    folder = _folder(platform, compiler, grammar=grammar)
+    folder = _folder(platform, compiler, grammar=grammar, images=images)
     environment = {**os.environ, **compiler.environment}
     with making(folder, f"the core for {platform.name}"):
         _remove_older(folder, platform)
@@ -73,6 +75,7 @@ def build(
         configure += [
             f"-DWHERRY_XGRAMMAR={xgrammar.requirement().installed or '' if grammar else ''}"
         ]
+        configure += [f"-DWHERRY_WUFFS={wuffs.requirement().installed or '' if images else ''}"]
         configure += [f"-D{name}={value}" for name, value in drivers.definitions(platform, devices)]
         _run(configure, environment, platform)
         _run([cmake, "--build", str(folder)], environment, platform, progress)
@@ -84,9 +87,15 @@ def build(
     return (*sorted((out / "lib").iterdir()), *sorted((out / "bin").glob(PROGRAM)))
 
 
-def _folder(platform: Platform, compiler: Compiler, *, grammar: bool) -> Path:
-    parts = (sorted(compiler.definitions.items()), compiler.requirements, version("apache-tvm"))
-    inputs = repr((*parts, xgrammar.VERSION) if grammar else parts)
+def _folder(platform: Platform, compiler: Compiler, *, grammar: bool, images: bool) -> Path:
+    parts: tuple[object, ...] = (
+        sorted(compiler.definitions.items()),
+        compiler.requirements,
+        version("apache-tvm"),
+    )
+    parts += (xgrammar.VERSION,) if grammar else ()
+    parts += ("wuffs",) if images else ()
+    inputs = repr(parts)
     key = hashlib.sha256(inputs.encode()).hexdigest()[:8]
     return settings.cache_dir() / "native" / f"{platform.name}-{sources.digest()}-{key}"
 

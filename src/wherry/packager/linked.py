@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wherry.artifact.manifest import Manifest
+from wherry.artifact.variants import MODEL, TOWER
 
 # Kinds of devices, the preferred ones first. Of Android's two OpenCL is the older and faster.
 PREFERRED = ("metal", "opencl", "vulkan", "cpu")
@@ -37,6 +38,7 @@ class Code:
     device: str  # kind of device
     name: str  # name of the target: "cpu:armv8-a+dotprod"
     symbols: str  # prefix of its symbols
+    tower: str  # prefix of the symbols of its vision tower's library; "": it takes no images
     features: tuple[str, ...]  # features that CPUs need, in Linux's names
 
 
@@ -49,9 +51,15 @@ def codes_of(model: Model) -> list[Code]:
     return [code for device in devices for code, _ in reversed(list(_libraries(device, model)))]
 
 
+def sees(model: Model) -> bool:
+    """Return whether a model has a vision tower."""
+    return any(code.tower for code in codes_of(model))
+
+
 def files_of(manifest: Manifest) -> frozenset[str]:
     """Return the names of a folder's libraries."""
-    return frozenset(name for name, *_ in _records(manifest))
+    names = [name for name, *_ in _records(manifest)]
+    return frozenset([*names, *map(_tower_of, names)]) & frozenset(manifest.files)
 
 
 def write_models(folder: Path, models: Sequence[Model], drivers: Collection[str]) -> None:
@@ -66,9 +74,13 @@ def write_models(folder: Path, models: Sequence[Model], drivers: Collection[str]
     for model in models:
         for device, compiled in model.items():
             for code, library in _libraries(device, model):
-                ends = ("__tvm_ffi__library_bin", "__tvm_ffi__library_ctx")
-                symbols += [f"{code.symbols}{end}" for end in ends]
-                _unpack(compiled.folder / library, folder, f"{code.symbols}{{}}")
+                prefixes = {code.symbols: library, code.tower: _tower_of(library)}
+                for prefix, file in prefixes.items():
+                    if not prefix:
+                        continue
+                    ends = ("__tvm_ffi__library_bin", "__tvm_ffi__library_ctx")
+                    symbols += [f"{prefix}{end}" for end in ends]
+                    _unpack(compiled.folder / file, folder, f"{prefix}{{}}")
     table = {
         model["cpu"].manifest.target["objects"]["symbols"]: [asdict(c) for c in codes_of(model)]
         for model in models
@@ -86,11 +98,20 @@ def _records(manifest: Manifest) -> Iterator[tuple[str, str, str, Sequence[str]]
 
 
 def _libraries(device: str, model: Model) -> Iterator[tuple[Code, str]]:
-    for file, name, symbols, features in _records(model[device].manifest):
-        yield (
-            Code(device=device, name=name, symbols=symbols, features=tuple(features)),
-            file,
+    manifest = model[device].manifest
+    base = manifest.target["objects"]["symbols"]
+    for file, name, symbols, features in _records(manifest):
+        # as compiler/package.py names them
+        own = f"{base}{TOWER}_{symbols.removeprefix(base)}"
+        tower = own if _tower_of(file) in manifest.files else ""
+        code = Code(
+            device=device, name=name, symbols=symbols, tower=tower, features=tuple(features)
         )
+        yield code, file
+
+
+def _tower_of(library: str) -> str:
+    return TOWER + library.removeprefix(MODEL)
 
 
 def _unpack(library: Path, folder: Path, name: str) -> None:

@@ -33,11 +33,11 @@ from wherry.base.temporary import require_own, temporary_folder
 from wherry.errors import ToolchainError, UsageError, listing
 from wherry.targets.toolchains.toolchain import Requirement
 
-from . import drivers, kotlin_library, sources, swift_package, xcframework
+from . import drivers, kotlin_library, sources, swift_package, wuffs, xcframework
 from .build import PROGRAM, Progress, build
 from .check import check_library, check_objects
 from .compilers import Compiler, compiler_for
-from .linked import Compiled, Model, codes_of, files_of, write_models
+from .linked import Compiled, Model, codes_of, files_of, sees, write_models
 from .platforms import Platform
 
 INDEX = "wherry-package.json"
@@ -105,7 +105,7 @@ def write_package(
         _write_headers(folder / "include")
         for platform in platforms:
             models = [_model(all_[platform.name]) for all_ in compiled.values()]
-            if missing_here := lacking(platform, _plugins(models)):
+            if missing_here := lacking(platform, _plugins(models), images=any(map(sees, models))):
                 missing[platform.name] = missing_here
             usable = None if missing_here else compiler_for(platform)
             for built_file in _write_code(
@@ -140,14 +140,22 @@ def write_package(
     return Package(libraries=tuple(libraries), programs=tuple(programs), missing=missing)
 
 
-def lacking(platform: Platform, devices: Collection[str]) -> tuple[Requirement, ...]:
+def lacking(
+    platform: Platform, devices: Collection[str], *, images: bool = False
+) -> tuple[Requirement, ...]:
     """Return what a platform's library takes and this machine lacks.
 
     Args:
         platform: the platform.
         devices: kinds of devices, besides CPUs, for which models have code.
+        images: whether a model has a vision tower.
     """
-    return (*compiler_for(platform).missing, *drivers.missing(platform, devices))
+    decoder = wuffs.requirement()
+    return (
+        *compiler_for(platform).missing,
+        *drivers.missing(platform, devices),
+        *([decoder] if images and not decoder.installed else []),
+    )
 
 
 def require_all(out: Path, package: Package) -> None:
@@ -204,7 +212,16 @@ def _write_code(
     if compiler is None:  # or something else that the build takes is missing
         return [_built_file(folder, platform, path) for path in sorted(objects.glob("*.o"))]
     staged = folder / "staged"
-    built = build(platform, compiler, objects, staged, progress, grammar=grammar, devices=plugins)
+    built = build(
+        platform,
+        compiler,
+        objects,
+        staged,
+        progress,
+        grammar=grammar,
+        images=any(map(sees, models)),
+        devices=plugins,
+    )
     for library in built:
         if library.suffix == ".a":
             check_library(platform, library)
