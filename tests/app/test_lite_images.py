@@ -9,6 +9,7 @@ from wherry.runtime.server.app import create_app
 
 from ..runtime.server.asking import client_of
 from ..runtime.vision_model import file_of, part, picture, text, url_of
+from ..support.decode import require_decoder
 from ..support.seeing_folder import seeing_folder
 from ..support.tiny_models import compiled
 from .answers import fixed
@@ -34,6 +35,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(folder, place):
     with Server(command("serve", folder), place) as started:
+        require_decoder(started.stats()["images"])
         yield started
 
 
