@@ -29,7 +29,6 @@ from wherry.artifact.manifest import (
     unlisted,
 )
 from wherry.base import settings
-from wherry.base.collection import frozen
 from wherry.base.locks import Use, making, touch
 from wherry.cache import pruning
 from wherry.cache.entries import key_of, safe
@@ -249,8 +248,7 @@ def ensure_artifact(
             key=key,
             linked=linked,
         )
-        with frozen():
-            package(folder, compilation, dump=dump, progress=progress)
+        package(folder, compilation, dump=dump, progress=progress)
         # Linking a weight file changes only its ctime. A copied file is new: its record is not
         # known yet.
         taken, files = files_of(weights), read_manifest(folder).files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 from collections import Counter
@@ -59,11 +58,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             case = item.name.partition("[")[2].rstrip("]")
             if not any(part in case for part in mark.args):
                 item.add_marker(pytest.mark.nightly)
-
-
-def pytest_collection_finish() -> None:
-    """What is imported by now stays; collections that visit it take a twentieth of the tests."""
-    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

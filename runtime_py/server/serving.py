@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import sys
 from pathlib import Path
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing_extensions import Unpack
 
 from wherry.base import settings
-from wherry.base.collection import frozen
 
 from ..engine import MLCEngine
 from .app import create_app
@@ -88,8 +88,14 @@ def serve(
             exit_when_stuck=own.get("exit_when_stuck", False),
             on_ready=own.get("on_ready"),
         )
-        with frozen(), quiet_signals(), contextlib.suppress(KeyboardInterrupt):
-            server.run()
+        # What is loaded by now stays. A garbage collection that visits it stops all threads for a
+        # tenth of a second.
+        gc.freeze()
+        try:
+            with quiet_signals(), contextlib.suppress(KeyboardInterrupt):
+                server.run()
+        finally:
+            gc.unfreeze()
         if server.ends_process:
             end_process()
     finally:

@@ -244,7 +244,6 @@ def test_serve_ends_in_a_thread_too(make):
     ready = threading.Event()
     model = make()
     urls, frozen = [], []
-    gc.unfreeze()  # tests/conftest.py's
 
     def on_ready(url):
         urls.append(url)
@@ -258,6 +257,7 @@ def test_serve_ends_in_a_thread_too(make):
     assert get(urls[0], "/health")[0] == 200
     # a collection during a request does not visit what was loaded before
     assert frozen[0] > 10_000
+    gc.unfreeze()
 
 
 def test_what_a_closed_model_had_waits_for_no_collection(make):
