@@ -35,8 +35,8 @@ CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
     (4, 2, 64, 1e-6, "float16", None, None, (), False, "both", "int4"),  # integers in pages
     (8, 2, 40, None, "float32", 37, 5.0, (), False, "both", "int8"),
     (4, 2, 32, 1e-6, "float32", 300, None, (), True, "keys", "int4"),
-    (4, 2, 16, 1e-6, "float16", 300, None, (), False, "both", None, AXES),  # M-RoPE
-    (2, 1, 16, None, "float32", None, None, (), False, "both", "int8", AXES),
+    (4, 2, 16, 1e-6, "float16", 300, None, (), False, "both", None, 2, AXES),  # M-RoPE
+    (2, 1, 16, None, "float32", None, None, (), False, "both", "int8", 2, AXES),
 ]
 CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 # PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes,
@@ -102,8 +102,8 @@ class Kernel:
         v_norm=False,
         kv="both",
         kv_dtype=None,
-        axes=(),
         planes=2,
+        axes=(),
         pages=90,
         kernels=KERNELS,
         out_dtype=None,

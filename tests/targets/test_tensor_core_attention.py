@@ -16,6 +16,7 @@ from .test_paged_attention import Kernel
 
 LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)
 KERNELS = GpuKernels(LIMITS, {})
+AXES = (0, 1, 2) * 10 + (0, 0)  # of each frequency
 CASES = {  # h, g, e, eps, dtype of what is kept, window, softcap
     "heads of 64, norms, a window, a cap": (4, 2, 64, 1e-6, "float16", 300, 5.0),
 }
@@ -30,6 +31,7 @@ BY_NIGHT = {
     "seven heads": (7, 1, 128, None, "float16", 100),
     "keys are the values": (2, 2, 64, 1e-6, "float16", None, None, (), True, "keys"),
     "one plane": (4, 1, 64, None, "float16", None, None, (), False, "keys", None, 1),
+    "axes": (4, 2, 64, 1e-6, "float16", None, None, (), False, "both", None, 2, AXES),  # M-RoPE
     "another layer's pages": (4, 1, 64, 1e-6, "float16", 300, None, (), False, "none"),
 }
 HALVES = ("heads of 64", "heads of 128, norms, a window, a cap")  # results; others show all bits
@@ -165,7 +167,7 @@ def test_what_has_tensor_cores(kernel):
     for change, whether in (
         ({}, True),
         ({"head_dim": 256, "rotary_dim": 64, "inv_freq": (1.0,) * 32}, True),
-        ({"head_dim": 112, "rotary_dim": 112, "inv_freq": (1.0,) * 56}, False),
+        ({"head_dim": 112, "rotary_dim": 112, "inv_freq": (1.0,) * 56, "axes": ()}, False),
         ({"head_dim": 512, "rotary_dim": 64, "inv_freq": (1.0,) * 32}, False),  # Gemma 4's
         (LATENTS, False),
         ({"kv_dtype": "float32"}, False),
