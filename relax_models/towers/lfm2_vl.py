@@ -87,17 +87,25 @@ def _shape(cfg: Lfm2VlConfig) -> TowerShape:
 def _bounded(cfg: Lfm2VlConfig, shape: TowerShape, processor: Mapping[str, Any]) -> TowerShape:
     """Return the sizes for the largest tile of the processor, and the taps of all of its tiles.
 
-    A tile has at least half of the smallest number of patches: its sides are rounded.
+    A tile has at least half of the smallest number of patches, or an eighth of the largest: its
+    sides are rounded.
     """
-    square = cfg.square
+    square, side = cfg.square, cfg.vision.side
+    tokens = processor["max_image_tokens"]
     of_tile = (processor["tile_size"] // processor["encoder_patch_size"]) ** 2
     splits = processor["do_image_splitting"]
-    most = max(processor["max_image_tokens"] * square**2, of_tile if splits else 0)
-    least = processor["min_image_tokens"] * square**2 // 2
-    sides = range(square, most // square + 1, square)
-    counts = {size: taps(size, cfg.vision.side) for size in sides}
-    pairs = ((h, w) for h in sides for w in sides if least <= h * w <= most)
-    return replace(shape, tile_patches=most, taps=max(counts[h] * counts[w] for h, w in pairs))
+    maximum = max(tokens * square**2, of_tile if splits else 0)
+    patches = min(processor["min_image_tokens"], tokens // 4) * square**2
+    minimum: int = max(min(patches, of_tile if splits else patches) // 2, 1)
+    # The longer a line of patches, the fewer taps it has, until it is as long as the table's.
+    longest = 2 * max(side, square)
+    sides = range(square, longest + 1, square)
+
+    def other(rows: int) -> int:
+        return max(-(-min(-(-minimum // rows), longest) // square), 1) * square
+
+    most = max(taps(rows, side) * taps(other(rows), side) for rows in sides)
+    return replace(shape, tile_patches=maximum, taps=most)
 
 
 # Settings of the image processor, and transformers' defaults of them.
