@@ -6,6 +6,7 @@ calls of its base class is Pillow's.
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import cache
 from importlib import import_module
@@ -18,6 +19,8 @@ import torch
 from transformers.image_processing_backends import PilBackend, TorchvisionBackend
 from transformers.models.lfm2_vl.processing_lfm2_vl import Lfm2VlProcessor
 from transformers.models.siglip2.modeling_siglip2 import Siglip2VisionEmbeddings
+
+from wherry.compiler.towers import tower_of
 
 from ..support.images import ImageProcessor, Tile, cut, random_image, with_value
 
@@ -156,6 +159,22 @@ def test_an_image_equals_transformers(name, size):
         assert tile.rows == rows * columns // 4
         assert tile.coordinates is None and tile.grid == (0, 0)
         check_positions(tile, rows, columns, TAPS)
+
+
+def test_the_record_of_a_compiled_model_is_read(tmp_path):
+    """What compiler/towers.py writes, of a folder with transformers' files."""
+    settings = SETTINGS["published"]
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings["processor"]))
+    vision = {"num_patches": 256, "patch_size": 16, "vision_use_head": False}
+    config = {"model_type": "lfm2_vl", "vision_config": vision}
+    tower = tower_of(tmp_path, config, hidden_size=64)
+    assert tower is not None
+    record = json.loads(tower.record())
+    assert record["position_taps"] == TAPS
+    tiles = [
+        ImageProcessor(one).prepare(random_image((900, 700))).tiles for one in (settings, record)
+    ]
+    assert [tile.digest for tile in tiles[0]] == [tile.digest for tile in tiles[1]]
 
 
 @pytest.mark.parametrize(("tile", "taps"), [(32, TAPS), (24, 36), (16, 64), (8, 144)])
