@@ -184,7 +184,7 @@ def test_what_is_no_image_is_refused_with_its_place(seeing, url, reason, code):
     [
         (user({"type": "image_url"}), "image_url", "takes {"),
         (user({"type": "image_url", "image_url": PNG}), "image_url", "takes {"),
-        (user({"type": "image_url", "image_url": {"url": 3}}), "image_url", "takes {"),
+        (user({"type": "image_url", "image_url": {"url": None}}), "image_url", "takes {"),
         (user({"type": "image_url", "image_url": {"url": PNG, "detail": "x"}}),
          "image_url.detail", "takes auto, low, high or original"),
         (user({"type": "image"}), "type", "reads text and images"),
