@@ -2,6 +2,7 @@
  * What tests/mobile/test_kotlin.py asks of the library: `Checks FOLDER OPTIONS CASE...`, each CASE
  * a function below. Prints one JSON object, {"CASE": what it found}.
  */
+import dev.wherry.ChatSession
 import dev.wherry.EngineOptions
 import dev.wherry.MLCEngine
 import dev.wherry.Message
@@ -37,6 +38,7 @@ import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.jsonPrimitive
 
 private val NEW = Settings(maxTokens = 24, temperature = 0.0)
+private val SHORT = Settings(maxTokens = 6, temperature = 0.0)
 private const val STORY_PROMPT = "Tell me a story about a fox."
 private const val BEGUN = "Once upon a time"
 
@@ -103,6 +105,21 @@ private class Checks(val folder: File, val more: JsonObject) {
             "chat_streamed" to engine.chat.completions.stream(chat, NEW).fold("") { t, c -> t + c.text },
         )
         JsonObject(texts.mapValues { (_, value) -> JsonPrimitive(value) })
+    }
+
+    /** Answers of a model that sees, to the files of its folder that are images, by a chat and by a session. */
+    suspend fun images(from: String): JsonElement = load(from = File(from)).use { engine ->
+        val files = File(from).listFiles().orEmpty().filter { it.name.startsWith("picture.") }
+        val images = files.sorted().map { it.readBytes() }
+        val question = Message.user("What is it?", images)
+        val session = ChatSession(engine, settings = SHORT)
+        val texts = listOf(
+            engine.chat.completions.create(listOf(question), SHORT).text,
+            session.send("What is it?", images).text,
+            session.send("And now?").text,
+            question.text,
+        )
+        JsonArray(texts.map(::JsonPrimitive))
     }
 
     /** 16 coroutines at once, on as many threads as there are, and each alone. */
@@ -264,6 +281,7 @@ private class Checks(val folder: File, val more: JsonObject) {
         return when (case.substringBefore(":")) {
             "table" -> table(argument)
             "answers" -> answers()
+            "images" -> images(argument)
             "together" -> together()
             "cancelling" -> cancelling()
             "errors" -> errors(argument)

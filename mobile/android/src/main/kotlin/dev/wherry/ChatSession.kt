@@ -58,14 +58,15 @@ public class ChatSession @JvmOverloads constructor(
         private set
 
     /**
-     * Returns the whole answer to a message.
+     * Returns the whole answer to a message, with [images] as in [Message.user].
      *
      * @throws RequestException the request was refused or has failed, as for a message that exceeds
      *     the context
      */
-    public suspend fun send(text: String): Completion {
+    @JvmOverloads
+    public suspend fun send(text: String, images: List<ByteArray> = emptyList()): Completion {
         var answer: Completion? = null
-        converse(text) { request, written ->
+        converse(Message.user(text, images)) { request, written ->
             answer = Completion(engine.answers(request, false).last()).also(written::take)
         }
         return checkNotNull(answer)
@@ -77,7 +78,7 @@ public class ChatSession @JvmOverloads constructor(
     /** Returns the answer to a message as a value that [serializer] reads. */
     public suspend fun <T> parse(serializer: KSerializer<T>, text: String): T {
         var answer: Completion? = null
-        converse(text) { request, written ->
+        converse(Message.user(text)) { request, written ->
             val typed = constrained(request, serializer.descriptor)
             answer = Completion(engine.answers(typed, false).last()).also(written::take)
         }
@@ -86,10 +87,11 @@ public class ChatSession @JvmOverloads constructor(
 
     /**
      * Returns the answer to a message in chunks, with those of tool calls; each collection of the
-     * flow is a new turn.
+     * flow is a new turn. [images]: as in [Message.user].
      */
-    public fun stream(text: String): Flow<Chunk> = flow {
-        converse(text) { request, written ->
+    @JvmOverloads
+    public fun stream(text: String, images: List<ByteArray> = emptyList()): Flow<Chunk> = flow {
+        converse(Message.user(text, images)) { request, written ->
             engine.answers(request, true).map(::Chunk).collect {
                 written.take(it)
                 emit(it)
@@ -120,9 +122,9 @@ public class ChatSession @JvmOverloads constructor(
     }
 
     /** Runs a turn; [ask] sends a request, and records what the model has written. */
-    private suspend fun converse(text: String, ask: suspend (JsonObject, Written) -> Unit): Unit = turn.withLock {
+    private suspend fun converse(question: Message, ask: suspend (JsonObject, Written) -> Unit): Unit = turn.withLock {
         val before = messages.size
-        add(Message.user(text))
+        add(question)
         var written = Written()
         try {
             for (round in 0..maxToolRounds) {

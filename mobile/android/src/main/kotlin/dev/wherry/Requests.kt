@@ -1,5 +1,6 @@
 package dev.wherry
 
+import java.util.Base64
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonArray
 import kotlinx.serialization.json.JsonElement
@@ -17,13 +18,32 @@ public class Message(public val json: JsonObject) {
     /** The role of who says it: "system", "user", "assistant" or "tool". */
     public val role: String get() = json.string("role").orEmpty()
 
-    /** The content if it is a text, else "". */
-    public val text: String get() = json.string("content").orEmpty()
+    /** The text of the content. */
+    public val text: String get() = json.string("content")
+        ?: json.list("content").joinToString("") { it.string("text").orEmpty() }
 
     public companion object {
         @JvmStatic public fun system(text: String): Message = Message("system", text)
 
         @JvmStatic public fun user(text: String): Message = Message("user", text)
+
+        /**
+         * Creates a message with images, which stand before the text, for a model that reads them.
+         * Each is a file in JPEG, PNG or GIF.
+         */
+        @JvmStatic
+        public fun user(text: String, images: List<ByteArray>): Message {
+            if (images.isEmpty()) return user(text)
+            val parts = images.map { part("image_url", JsonObject(mapOf("url" to JsonPrimitive(dataUrl(it))))) }
+            val texts = listOf(text).filter { it.isNotEmpty() }.map { part("text", JsonPrimitive(it)) }
+            return Message(JsonObject(mapOf("role" to JsonPrimitive("user"), "content" to JsonArray(parts + texts))))
+        }
+
+        private fun part(type: String, value: JsonElement): JsonObject =
+            JsonObject(mapOf("type" to JsonPrimitive(type), type to value))
+
+        private fun dataUrl(file: ByteArray): String =
+            "data:;base64," + Base64.getEncoder().encodeToString(file)
 
         @JvmStatic public fun assistant(text: String): Message = Message("assistant", text)
 
