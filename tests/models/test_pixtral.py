@@ -68,7 +68,7 @@ CASES = {
         },
         {"model_type": "ministral3", "head_dim": 16, "rms_norm_eps": 1e-3},
         merge=3,
-        sizes=[(42, 21), (21, 21), (21, 42)],
+        sizes=[(42, 21), (42, 42), (21, 42)],
         fields={"multimodal_projector_bias": True, "projector_hidden_act": "relu"},
     ),
     "llava": Case(  # Pixtral 12B's layout
