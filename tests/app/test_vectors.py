@@ -8,6 +8,7 @@ import pytest
 
 from wherry.runtime import MLCEngine
 
+from ..support.waiting import until
 from .answers import answered, fixed, meaning, refused
 from .app import App
 from .request_cases import VECTOR_ERRORS, VECTORS
@@ -35,7 +36,7 @@ def test_answers_are_pythons_byte_for_byte(both):
     name, app, engine = both
     for row in VECTORS[name]:
         assert fixed(app.ask(**row)) == answered(engine, row), row
-    assert app.stats()["requests"] == 0
+    until(lambda: app.stats()["requests"] == 0)  # an answer comes before its request is counted out
 
 
 def test_errors_mean_what_pythons_do(both):
