@@ -201,7 +201,7 @@ PixelSettings read_pixels(SettingsReader& reader, std::initializer_list<std::str
       }
     }
   }
-  // Without a resize, a photograph would become as many rows as it has pixels for.
+  // Without it, the number of rows grows with the file's own size: thousands for a photograph.
   const Value* resizes = reader.find({"processor", "do_resize"});
   if (resizes == nullptr || !resizes->is(Kind::kBool) || resizes->integer() == 0) {
     reader.refuse({"processor", "do_resize"}, "true");

@@ -228,7 +228,7 @@ class Pipeline:
 
         # a burst of requests begins over several iterations of the loop, so that others get a turn
         await turns_of(asyncio.get_running_loop()).enter(_START_WORK)
-        if self._media is not None and b"://" in body:
+        if self._media is not None and b"image" in body:  # slashes may be escaped
             fields = await self._work(body, lambda: parse_json(body))
             await self._media.fetch(fields)
             request = await self._work(body, lambda: parse(fields))

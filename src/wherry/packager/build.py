@@ -94,7 +94,7 @@ def _folder(platform: Platform, compiler: Compiler, *, grammar: bool, images: bo
         version("apache-tvm"),
     )
     parts += (xgrammar.VERSION,) if grammar else ()
-    parts += ("wuffs",) if images else ()
+    parts += (wuffs.VERSION,) if images else ()
     inputs = repr(parts)
     key = hashlib.sha256(inputs.encode()).hexdigest()[:8]
     return settings.cache_dir() / "native" / f"{platform.name}-{sources.digest()}-{key}"

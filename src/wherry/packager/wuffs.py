@@ -6,6 +6,7 @@ from wherry import tools
 from wherry.base import settings
 from wherry.targets.toolchains.toolchain import Requirement
 
+VERSION = tools.TOOLS["wuffs"].requirement  # where the source comes from
 _SOURCE = "wuffs-unsupported-snapshot.c"
 
 
